@@ -1,0 +1,25 @@
+package eventlog
+
+import "time"
+
+const (
+	csnEpoch = 1577836800 // 2020-01-01T00:00:00Z
+	csnShift = 22
+	// MaxCSN is the end of the range that JavaScript and Lua hold exactly.
+	MaxCSN CSN = 1<<53 - 1
+	// ForeignSkip is added to a stamp of another log, and to the last CSN and
+	// offsets after a torn acknowledged tail was cut.
+	ForeignSkip = 1 << 32
+)
+
+// ClockCSN is the least CSN that a log may start with at that time.
+func ClockCSN(now time.Time) CSN {
+	s := now.Unix() - csnEpoch
+	if s < 0 {
+		return 0
+	}
+	return CSN(s) << csnShift
+}
+
+// ClockTime is the inverse of ClockCSN: the earliest clock at which a log could have been given c.
+func ClockTime(c CSN) time.Time { return time.Unix(int64(c>>csnShift)+csnEpoch, 0) }
