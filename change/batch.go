@@ -248,6 +248,13 @@ func (m *SnapshotMark) Append(dst []byte) []byte {
 	return appendString(dst, string(m.Cursor))
 }
 
+// IsSnapshotMark reports whether a key of a _snapshots topic is a mark's; other
+// records there are requests.
+func IsSnapshotMark(key Key) bool {
+	parts, err := DecodeKey(key)
+	return err == nil && len(parts) == 3 && parts[0].Kind() == KindText && parts[1].Kind() == KindInt && parts[2].Kind() == KindInt
+}
+
 // DecodeSnapshotMark reads a record of a _snapshots topic.
 func DecodeSnapshotMark(key Key, value []byte) (*SnapshotMark, error) {
 	parts, err := DecodeKey(key)

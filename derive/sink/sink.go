@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/tailwater/tailwater/change"
+	"github.com/tailwater/tailwater/eventlog"
 )
 
 // Field describes one field of a view's documents, for mappings.
@@ -55,12 +56,22 @@ type Result struct {
 	Reason  string // for Rejected and Retry; holds no document body
 }
 
-// Stamp is the mark kept inside a target (DESIGN.md 5): which log wrote it and how far.
+// Stamp is the mark kept inside a target (DESIGN.md 5): which log wrote it and
+// how far. Everything of the view up to CSN is in the target if Complete.
 type Stamp struct {
 	Log         [16]byte
 	CSN         uint64
 	Fingerprint string // of the view that the target's content was made for
 	Complete    bool   // a first build onto this target has ended
+	Time        int64  // when the log got the transaction at CSN, µs since 1970; 0 = unknown
+	// Seq counts the writes of stamps into the target, so that a target that lost
+	// the last of several writes at one CSN shows it. The target counts.
+	Seq uint64
+}
+
+// Before reports whether s, found in a target, is older than o, which the log remembers having written.
+func (s Stamp) Before(o Stamp) bool {
+	return s.Log == o.Log && (s.CSN < o.CSN && s.Complete == o.Complete || s.Seq < o.Seq)
 }
 
 // Errors of sinks that stop a target.
@@ -70,7 +81,19 @@ var (
 	// ErrStopped means a fault that only a person can mend (authentication, a
 	// refused mapping); the text says how. The worker probes from time to time.
 	ErrStopped = errors.New("sink needs attention")
+	// ErrWentBack means that the target does not hold what was last written to
+	// it: it was restored, emptied or lost writes. The worker opens it anew and
+	// sends again what is missing.
+	ErrWentBack = errors.New("sink went back")
+	// ErrAhead means that the target holds more than the log does.
+	ErrAhead = errors.New("sink ahead of log")
 )
+
+// State keeps small marks of sinks durably; an eventlog.Log is one.
+type State interface {
+	SaveCheckpoint(consumer string, c eventlog.Checkpoint) error
+	Checkpoint(consumer string) (eventlog.Checkpoint, error)
+}
 
 // Sink is one configured place to write to.
 type Sink interface {
@@ -88,16 +111,19 @@ type Sink interface {
 // content the visible one where the target can have both (an alias), and else
 // sweeps. After that it writes batches in the order of their CSNs.
 type Target interface {
-	// Stamp returns the stamp found at Open; ok is false if there was none.
+	// Stamp returns the stamp in the target as it was last read or written by
+	// this Target; ok is false if there was none. If a build was left unfinished
+	// by the same log, its stamp (Complete false) is the one returned.
 	Stamp() (s Stamp, ok bool)
-	// Begin starts a build.
+	// Begin starts a build, or goes on with one left unfinished for the same log and fingerprint.
 	Begin(ctx context.Context, s Stamp) error
-	// Write writes the updates, in order for each key, and then the stamp where
-	// that costs little. len(results) == len(updates) unless err != nil; an
-	// error means that nothing is known about any of them.
+	// Write writes the updates, one a key, and then the stamp where that costs
+	// little. len(results) == len(updates) unless err != nil; an error means
+	// that nothing is known about any of them. After an error that matches none
+	// of the sentinels the same updates may be written again.
 	Write(ctx context.Context, updates []Update, s Stamp) ([]Result, error)
 	// Finish ends a build. keep tells whether an id is a document of the view;
-	// others found in the target are deleted.
+	// others found in the target are deleted. It may be repeated after an error.
 	Finish(ctx context.Context, s Stamp, keep func(id string) (bool, error)) error
 	// Flush makes what was written visible to searches and the stamp durable.
 	Flush(ctx context.Context, s Stamp) error

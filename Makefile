@@ -1,0 +1,51 @@
+# Every target is one line: the work is in dev/ (scripts) and internal/ (Go programs).
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+ROUNDS  ?= 50
+KIND    ?= correctness
+TIME    ?= 1m
+SEED    ?= 1
+
+.PHONY: all build test lint demo kill crash cases docs-check fuzz clean
+
+all: build
+
+# One static, stripped binary: bin/tailwater.
+build:
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/tailwater ./cmd/tailwater
+
+# Vet, staticcheck, unit tests with -race, integration tests against real servers.
+test:
+	dev/test
+
+lint:
+	dev/lint
+
+# The shop with live traffic; CHECK=1 runs it for a minute without a terminal and compares every document.
+demo: build
+	dev/demo $(if $(CHECK),--check)
+
+# Kills the daemon ROUNDS times under load and compares what it holds with the source.
+kill: build
+	dev/with pg15 redis opensearch -- go run ./internal/lab kill -rounds $(ROUNDS) -seed $(SEED)
+
+# Power loss in the file layer, on an in-memory disk.
+crash: ROUNDS = 5000
+crash:
+	go run ./internal/lab crash -rounds $(ROUNDS) -seed $(SEED)
+
+# Every row of testdata/cases.tsv of this kind has a test, and it passes.
+cases:
+	dev/with pg15 redis opensearch -- go run ./internal/lab cases -kind $(KIND)
+
+# Runs each block of README and docs in an empty directory.
+docs-check: build
+	dev/with pg15 redis opensearch -- go run ./internal/lab docs-check
+
+fuzz:
+	dev/fuzz $(TIME)
+
+# What builds and runs left behind; downloads and servers' installs (.cache) stay.
+clean:
+	rm -rf bin demo-data

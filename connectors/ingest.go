@@ -1,0 +1,364 @@
+package connectors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tailwater/tailwater/change"
+	"github.com/tailwater/tailwater/eventlog"
+)
+
+// IngestOptions of an Ingest. The zero value of every field but Log and Source works.
+type IngestOptions struct {
+	Log    eventlog.Log
+	Source string // the source's name
+	Logger *slog.Logger
+	// Spec returns how a topic is made; default: four partitions, compacted.
+	Spec func(topic string) eventlog.TopicSpec
+	// QueueLen bounds the batches waiting for the log; default 64.
+	QueueLen int
+	// GroupBytes bounds a group appended at once; default 4 MiB.
+	GroupBytes int
+	// FullRetry is the pause before a full log is tried again; default 1s.
+	FullRetry time.Duration
+}
+
+// Ingest copies one Source into the log. It is the only writer of the
+// source's topics.
+type Ingest struct {
+	opts    IngestOptions
+	schemas *schemaRegistry
+	topics  map[string]eventlog.Topic
+	open    *pendingTx // a transaction of which more batches follow
+	full    atomic.Bool
+}
+
+// NewIngest returns an Ingest; it does no I/O.
+func NewIngest(opts IngestOptions) *Ingest {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.QueueLen <= 0 {
+		opts.QueueLen = 64
+	}
+	if opts.GroupBytes <= 0 {
+		opts.GroupBytes = 4 << 20
+	}
+	if opts.FullRetry <= 0 {
+		opts.FullRetry = time.Second
+	}
+	if opts.Spec == nil {
+		opts.Spec = func(topic string) eventlog.TopicSpec {
+			return eventlog.TopicSpec{Name: topic, Cleanup: eventlog.CleanupCompact}
+		}
+	}
+	return &Ingest{opts: opts, topics: map[string]eventlog.Topic{}}
+}
+
+// Full reports whether appends wait for space.
+func (in *Ingest) Full() bool { return in.full.Load() }
+
+// Run copies src into the log until ctx ends or one side fails. It owns the
+// goroutines it starts and returns after both have; nil means ctx ended it.
+// Whatever was not confirmed is sent again by the next Source.
+func (in *Ingest) Run(ctx context.Context, src Source) error {
+	in.open = nil
+	var err error
+	if in.schemas, err = openSchemas(in.opts.Log); err != nil {
+		return fmt.Errorf("read the schemas of source %q: %w", in.opts.Source, err)
+	}
+	queue := make(chan *change.Batch, in.opts.QueueLen) // bounded: a slow log slows the source
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		defer close(queue) // its only sender
+		return receive(gctx, src, queue)
+	})
+	g.Go(func() error { return in.store(gctx, src, queue) })
+	err = g.Wait()
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}
+
+func receive(ctx context.Context, src Source, queue chan<- *change.Batch) error {
+	for {
+		b, err := src.Next(ctx)
+		if err != nil {
+			return err
+		}
+		select {
+		case queue <- b:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// store appends what has come, as much at once as is waiting.
+func (in *Ingest) store(ctx context.Context, src Source, queue <-chan *change.Batch) error {
+	for {
+		var g group
+		b, ok := <-queue
+		if !ok {
+			return ctx.Err()
+		}
+		for ok {
+			if b.Sweep != nil {
+				if err := in.flush(ctx, src, &g); err != nil {
+					return err
+				}
+				if err := in.sweep(ctx, b); err != nil {
+					return err
+				}
+			} else if err := in.add(&g, b); err != nil {
+				return err
+			}
+			if g.bytes >= in.opts.GroupBytes {
+				break
+			}
+			select {
+			case b, ok = <-queue:
+			default:
+				ok = false
+			}
+		}
+		if err := in.flush(ctx, src, &g); err != nil {
+			return err
+		}
+	}
+}
+
+// group is what one append takes.
+type group struct {
+	txs   []*eventlog.Tx
+	pos   change.Position // last one, to confirm
+	bytes int
+	arena []byte
+}
+
+// pendingTx is a transaction being put together.
+type pendingTx struct {
+	tx  *eventlog.Tx
+	seq uint32
+}
+
+func (in *Ingest) flush(ctx context.Context, src Source, g *group) error {
+	if len(g.txs) == 0 {
+		return nil
+	}
+	if err := in.append(ctx, g.txs); err != nil {
+		return err
+	}
+	if !g.pos.IsZero() {
+		src.Confirm(g.pos)
+	}
+	*g = group{}
+	return nil
+}
+
+// append waits while the log has no space: acknowledgements stop, nothing is lost (C8).
+func (in *Ingest) append(ctx context.Context, txs []*eventlog.Tx) error {
+	for attempt := 1; ; attempt++ {
+		err := in.opts.Log.Append(ctx, txs)
+		if !errors.Is(err, eventlog.ErrFull) {
+			if in.full.Swap(false) && err == nil {
+				in.opts.Logger.Info("the log has space again", "source", in.opts.Source)
+			}
+			if err != nil {
+				return fmt.Errorf("append %d transactions of source %q: %w", len(txs), in.opts.Source, err)
+			}
+			return nil
+		}
+		if !in.full.Swap(true) {
+			in.opts.Logger.Warn("the log has no space: the source waits", "source", in.opts.Source, "err", err)
+		}
+		select {
+		case <-time.After(in.opts.FullRetry):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// add encodes one batch into the group.
+func (in *Ingest) add(g *group, b *change.Batch) error {
+	p := in.open
+	if p == nil {
+		p = &pendingTx{tx: &eventlog.Tx{Kind: txKind(b.Kind), Source: in.opts.Source}}
+	}
+	in.open = nil
+	if err := in.addSchemas(p, b); err != nil {
+		return err
+	}
+	for i := range b.Events {
+		if err := in.addEvent(g, p, b, &b.Events[i]); err != nil {
+			return err
+		}
+	}
+	for i := range b.Controls {
+		if err := in.addControl(p, &b.Controls[i]); err != nil {
+			return err
+		}
+	}
+	g.bytes += b.Size()
+	if b.More {
+		in.open = p
+		return nil
+	}
+	p.tx.ID, p.tx.CommitTime = b.Tx, b.CommitTime
+	if !b.Pos.IsZero() {
+		p.tx.Position = b.Pos.Append(nil)
+		g.pos = b.Pos
+	}
+	g.txs = append(g.txs, p.tx)
+	return nil
+}
+
+func txKind(k change.BatchKind) eventlog.TxKind {
+	switch k {
+	case change.Chunk:
+		return eventlog.TxChunk
+	case change.Tick:
+		return eventlog.TxTick
+	}
+	return eventlog.TxSource
+}
+
+func (p *pendingTx) add(r eventlog.Record) {
+	r.Seq = p.seq
+	p.seq++
+	p.tx.Records = append(p.tx.Records, r)
+}
+
+// addSchemas adds a record for each layout that its topic has not had.
+func (in *Ingest) addSchemas(p *pendingTx, b *change.Batch) error {
+	var last *change.Schema
+	for i := range b.Events {
+		s := b.Events[i].Schema
+		if s == last || in.schemas.known(s) {
+			last = s
+			continue
+		}
+		id, layout, fresh := in.schemas.assign(s)
+		if fresh {
+			t, err := in.topic(change.TopicSchemas)
+			if err != nil {
+				return err
+			}
+			p.add(eventlog.Record{Topic: t.ID, Op: uint8(change.OpSchema), Key: change.SchemaKey(s.Topic, id), Value: layout})
+		}
+		last = s
+	}
+	return nil
+}
+
+var truncateKey = []byte{change.ControlKey, change.ControlTruncate}
+
+func (in *Ingest) addEvent(g *group, p *pendingTx, b *change.Batch, e *change.Event) error {
+	t, err := in.topic(e.Schema.Topic)
+	if err != nil {
+		return err
+	}
+	r := eventlog.Record{Topic: t.ID, Op: uint8(e.Op), Flags: uint8(e.Flags), Schema: in.schemas.id(e.Schema)}
+	if e.Op == change.OpTruncate {
+		r.Partition, r.Key, r.Value = eventlog.EveryPartition, truncateKey, []byte{1}
+		p.add(r)
+		return nil
+	}
+	if len(e.Schema.Key) > 0 {
+		r.Key = b.Key(e)
+	}
+	if after, ok := b.After(e); ok {
+		before, _ := b.Before(e)
+		start := len(g.arena)
+		g.arena = change.AppendRecordValue(g.arena, before.Data, after.Data)
+		r.Value = g.arena[start:len(g.arena):len(g.arena)]
+	}
+	p.add(r)
+	return nil
+}
+
+func (in *Ingest) addControl(p *pendingTx, c *change.Control) error {
+	t, err := in.topic(c.Topic)
+	if err != nil {
+		return err
+	}
+	op := change.OpSchema
+	if c.Topic == change.TopicMessages+in.opts.Source {
+		op = change.OpMessage
+	}
+	p.add(eventlog.Record{Topic: t.ID, Op: uint8(op), Key: c.Key, Value: c.Value})
+	return nil
+}
+
+// topic returns the topic of that name, making it at its first use.
+func (in *Ingest) topic(name string) (eventlog.Topic, error) {
+	if t, ok := in.topics[name]; ok {
+		return t, nil
+	}
+	spec := eventlog.TopicSpec{Name: name, Partitions: 1, Cleanup: eventlog.CleanupCompact}
+	if name[0] != '_' {
+		spec = in.opts.Spec(name)
+	}
+	t, err := in.opts.Log.EnsureTopic(spec)
+	if err != nil {
+		return t, fmt.Errorf("make the topic %s: %w", name, err)
+	}
+	in.topics[name] = t
+	return t, nil
+}
+
+// sweep appends a tombstone for each key whose newest record is older than the
+// run: decided here, at the append, against all that was appended before (V9).
+func (in *Ingest) sweep(ctx context.Context, b *change.Batch) error {
+	since, err := in.controlCSN(change.TopicSnapshots+in.opts.Source, b.Sweep.Since)
+	if err != nil {
+		return err
+	}
+	t, err := in.topic(b.Sweep.Topic)
+	if err != nil {
+		return err
+	}
+	p := &pendingTx{tx: &eventlog.Tx{Kind: eventlog.TxChunk, Source: in.opts.Source, ID: b.Tx, CommitTime: b.CommitTime}}
+	err = in.opts.Log.NewestByKey(t.ID, func(key []byte, csn eventlog.CSN, tombstone bool) error {
+		if csn < since && !tombstone {
+			p.add(eventlog.Record{Topic: t.ID, Op: uint8(change.OpDelete), Flags: uint8(change.FlagSnapshot), Key: append([]byte(nil), key...)})
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("sweep %s: %w", b.Sweep.Topic, err)
+	}
+	for i := range b.Controls {
+		if err := in.addControl(p, &b.Controls[i]); err != nil {
+			return err
+		}
+	}
+	return in.append(ctx, []*eventlog.Tx{p.tx})
+}
+
+// controlCSN returns the CSN of the newest record with that key in a control topic.
+func (in *Ingest) controlCSN(topic string, key change.Key) (eventlog.CSN, error) {
+	t, err := in.topic(topic)
+	if err != nil {
+		return 0, err
+	}
+	var found eventlog.CSN
+	err = in.opts.Log.NewestByKey(t.ID, func(k []byte, csn eventlog.CSN, tombstone bool) error {
+		if string(k) == string(key) && !tombstone {
+			found = csn
+		}
+		return nil
+	})
+	if err == nil && found == 0 {
+		err = fmt.Errorf("no record marks the beginning of the snapshot run")
+	}
+	return found, err
+}

@@ -1,0 +1,237 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+)
+
+// Options says how a Store is opened. The zero value works.
+type Options struct {
+	CacheBytes    int64 // block cache; default 64 MiB
+	MemTableBytes uint64
+	ReadOnly      bool
+	Logger        *slog.Logger // default: discarded
+	// Fatal is called when the store can no longer be trusted (its write-ahead
+	// log failed) and must not return. Default: exit with code 1.
+	Fatal func(msg string)
+}
+
+// Store is an ordered map of bytes with atomic batches: what was committed
+// without sync is lost, if at all, from the end. Its methods may be called
+// from any goroutine.
+type Store struct {
+	db    *pebble.DB
+	cache *pebble.Cache
+}
+
+// OpenStore opens or makes the store in dir.
+func OpenStore(dir string, o Options) (*Store, error) {
+	if o.CacheBytes == 0 {
+		o.CacheBytes = 64 << 20
+	}
+	if o.MemTableBytes == 0 {
+		o.MemTableBytes = 16 << 20
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Fatal == nil {
+		o.Fatal = func(string) { os.Exit(1) }
+	}
+	cache := pebble.NewCache(o.CacheBytes)
+	opts := &pebble.Options{
+		Cache:                       cache,
+		FormatMajorVersion:          pebble.FormatNewest,
+		Logger:                      &logger{log: o.Logger, fatal: o.Fatal},
+		MemTableSize:                o.MemTableBytes,
+		MemTableStopWritesThreshold: 4,
+		MaxOpenFiles:                500,
+		ReadOnly:                    o.ReadOnly,
+	}
+	for i := range opts.Levels {
+		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	db, err := pebble.Open(dir, opts)
+	if err != nil {
+		cache.Unref()
+		return nil, fmt.Errorf("open state %s: %w", dir, err)
+	}
+	return &Store{db: db, cache: cache}, nil
+}
+
+// logger sends the engine's own words to slog; they name files, never keys.
+type logger struct {
+	log   *slog.Logger
+	fatal func(string)
+}
+
+func (l *logger) Infof(format string, args ...any)  { l.log.Debug(fmt.Sprintf(format, args...)) }
+func (l *logger) Errorf(format string, args ...any) { l.log.Error(fmt.Sprintf(format, args...)) }
+func (l *logger) Fatalf(format string, args ...any) {
+	msg := fmt.Sprintf(format, args...)
+	l.log.Error("state store failed, the process must end", "err", msg)
+	l.fatal(msg)
+}
+
+// Checkpoint writes a copy of the store as it is now into dir, which must not exist.
+func (s *Store) Checkpoint(dir string) error {
+	if err := s.db.Checkpoint(dir, pebble.WithFlushedWAL()); err != nil {
+		return fmt.Errorf("copy state to %s: %w", dir, err)
+	}
+	return nil
+}
+
+// DiskBytes returns the bytes that the store takes on disk.
+func (s *Store) DiskBytes() uint64 { return s.db.Metrics().DiskSpaceUsage() }
+
+// Close flushes nothing that was not committed. All batches and snapshots must be closed before.
+func (s *Store) Close() error {
+	err := s.db.Close()
+	s.cache.Unref()
+	return err
+}
+
+// Reader is a view of a store: a Batch on top of it, or a Snapshot. One goroutine.
+type Reader interface {
+	// Get appends the value of key to dst; ok is false if there is none.
+	Get(dst, key []byte) (value []byte, ok bool, err error)
+	// Scan calls fn for each key in [lower, upper) in order until it returns
+	// false. The bytes are valid inside fn, which must not use the Reader.
+	Scan(lower, upper []byte, fn func(key, value []byte) (bool, error)) error
+}
+
+// scanner keeps one iterator for all scans of a reader.
+type scanner struct {
+	source pebble.Reader
+	it     *pebble.Iterator
+	opts   [2]pebble.IterOptions // the engine compares old bounds with new ones
+	bounds [2][]byte
+	turn   int
+}
+
+func (s *scanner) Get(dst, key []byte) ([]byte, bool, error) {
+	v, closer, err := s.source.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return dst, false, nil
+	}
+	if err != nil {
+		return dst, false, fmt.Errorf("read state: %w", err)
+	}
+	dst = append(dst, v...)
+	return dst, true, closer.Close()
+}
+
+func (s *scanner) Scan(lower, upper []byte, fn func(k, v []byte) (bool, error)) error {
+	if err := s.position(lower, upper); err != nil {
+		return fmt.Errorf("scan state: %w", err)
+	}
+	for valid := s.it.First(); valid; valid = s.it.Next() {
+		v, err := s.it.ValueAndErr()
+		if err != nil {
+			return fmt.Errorf("scan state: %w", err)
+		}
+		if more, err := fn(s.it.Key(), v); !more || err != nil {
+			return err
+		}
+	}
+	if err := s.it.Error(); err != nil {
+		return fmt.Errorf("scan state: %w", err)
+	}
+	return nil
+}
+
+func (s *scanner) position(lower, upper []byte) error {
+	s.turn = 1 - s.turn
+	buf := append(append(s.bounds[s.turn][:0], lower...), upper...)
+	s.bounds[s.turn] = buf
+	opts := &s.opts[s.turn]
+	opts.LowerBound, opts.UpperBound = buf[:len(lower):len(lower)], buf[len(lower):]
+	if s.it != nil {
+		s.it.SetOptions(opts)
+		return nil
+	}
+	var err error
+	s.it, err = s.source.NewIter(opts)
+	return err
+}
+
+func (s *scanner) close() error {
+	if s.it == nil {
+		return nil
+	}
+	err := s.it.Close()
+	s.it = nil
+	return err
+}
+
+// Snapshot is a Store at one moment.
+type Snapshot struct {
+	scanner
+	snap *pebble.Snapshot
+}
+
+// Snapshot returns the store as it is now. Close it before the store.
+func (s *Store) Snapshot() *Snapshot {
+	snap := s.db.NewSnapshot()
+	return &Snapshot{scanner: scanner{source: snap}, snap: snap}
+}
+
+// View returns another Reader of the same moment, for another goroutine; close it before the Snapshot.
+func (s *Snapshot) View() *View { return &View{scanner{source: s.snap}} }
+
+// Close ends the snapshot.
+func (s *Snapshot) Close() error { return errors.Join(s.close(), s.snap.Close()) }
+
+// View is a Reader that shares a Snapshot.
+type View struct{ scanner }
+
+// Close ends the view, not its snapshot.
+func (v *View) Close() error { return v.close() }
+
+// Batch collects writes over a Store, sees them, and commits them at once.
+type Batch struct {
+	scanner
+	b *pebble.Batch
+}
+
+// Batch starts a batch. Commit or Close it.
+func (s *Store) Batch() *Batch {
+	b := s.db.NewIndexedBatch()
+	return &Batch{scanner: scanner{source: b}, b: b}
+}
+
+// Set writes a key; the bytes are copied.
+func (b *Batch) Set(key, value []byte) error { return b.b.Set(key, value, nil) }
+
+// Delete removes a key.
+func (b *Batch) Delete(key []byte) error { return b.b.Delete(key, nil) }
+
+// DeleteRange removes all keys in [lower, upper).
+func (b *Batch) DeleteRange(r [2][]byte) error { return b.b.DeleteRange(r[0], r[1], nil) }
+
+// Size returns the bytes collected.
+func (b *Batch) Size() int { return b.b.Len() }
+
+// Commit applies the batch and ends it; with sync it is durable, and all before it.
+func (b *Batch) Commit(sync bool) error {
+	opts := pebble.NoSync
+	if sync {
+		opts = pebble.Sync
+	}
+	err := b.close()
+	if err == nil {
+		err = b.b.Commit(opts)
+	}
+	if err = errors.Join(err, b.b.Close()); err != nil {
+		return fmt.Errorf("commit state: %w", err)
+	}
+	return nil
+}
+
+// Close drops the batch.
+func (b *Batch) Close() error { return errors.Join(b.close(), b.b.Close()) }

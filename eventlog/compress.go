@@ -1,0 +1,113 @@
+package eventlog
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/snappy/xerial"
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+)
+
+// Compression is how the records of a batch are compressed; its numbers are Kafka's.
+type Compression uint8
+
+// The compressions that batches may have. Kafka's 1, gzip, is not written and not read.
+const (
+	CompressionNone   Compression = 0
+	CompressionSnappy Compression = 2
+	CompressionLZ4    Compression = 3
+	CompressionZstd   Compression = 4
+)
+
+// ParseCompression reads a compression's name.
+func ParseCompression(name string) (Compression, error) {
+	for _, c := range []Compression{CompressionNone, CompressionSnappy, CompressionLZ4, CompressionZstd} {
+		if c.String() == name {
+			return c, nil
+		}
+	}
+	return 0, fmt.Errorf("compression %q; it is none, snappy, lz4 or zstd", name)
+}
+
+// String returns the compression's name.
+func (c Compression) String() string {
+	switch c {
+	case CompressionNone:
+		return "none"
+	case CompressionSnappy:
+		return "snappy"
+	case CompressionLZ4:
+		return "lz4"
+	case CompressionZstd:
+		return "zstd"
+	}
+	return fmt.Sprintf("compression?%d", uint8(c))
+}
+
+// maxInflated bounds what one batch may hold uncompressed.
+const maxInflated = 1 << 30
+
+var zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault),
+		zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(false)) // the batch has its own checksum
+	if err != nil {
+		panic(err) // only for options that contradict each other
+	}
+	return e
+})
+
+var zstdDecoder = sync.OnceValue(func() *zstd.Decoder {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(maxInflated))
+	if err != nil {
+		panic(err)
+	}
+	return d
+})
+
+// compress appends src, compressed as Kafka's clients do, to dst.
+func compress(dst, src []byte, c Compression) []byte {
+	switch c {
+	case CompressionSnappy:
+		return append(dst, xerial.Encode(nil, src)...)
+	case CompressionLZ4:
+		return compressLZ4(dst, src)
+	case CompressionZstd:
+		return zstdEncoder().EncodeAll(src, dst)
+	}
+	return append(dst, src...)
+}
+
+func compressLZ4(dst, src []byte) []byte {
+	buf := bytes.NewBuffer(dst)
+	w := lz4.NewWriter(buf)
+	_, err := w.Write(src)
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		panic(err) // a buffer in memory takes every write
+	}
+	return buf.Bytes()
+}
+
+// decompress returns what src holds, in memory of its own unless c is none.
+func decompress(src []byte, c Compression) ([]byte, error) {
+	switch c {
+	case CompressionNone:
+		return src, nil
+	case CompressionSnappy:
+		return xerial.DecodeCapped(make([]byte, 0, min(4*len(src), maxInflated)), src)
+	case CompressionLZ4:
+		out, err := io.ReadAll(io.LimitReader(lz4.NewReader(bytes.NewReader(src)), maxInflated+1))
+		if err == nil && len(out) > maxInflated {
+			err = fmt.Errorf("more than %d bytes", maxInflated)
+		}
+		return out, err
+	case CompressionZstd:
+		return zstdDecoder().DecodeAll(src, nil)
+	}
+	return nil, fmt.Errorf("%v is not read", c)
+}

@@ -1,0 +1,90 @@
+package logtest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tailwater/tailwater/eventlog"
+)
+
+// Read starts a reader.
+func (m *MemLog) Read(spec eventlog.ReadSpec) (eventlog.Reader, error) {
+	return &memReader{m: m, spec: spec}, nil
+}
+
+type memReader struct {
+	m    *MemLog
+	spec eventlog.ReadSpec
+	next int
+}
+
+// Next returns the next transaction, or nil at the frontier.
+func (r *memReader) Next() (*eventlog.Tx, error) {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	for r.next < len(r.m.txs) {
+		tx := r.m.txs[r.next].tx
+		r.next++
+		if tx.Kind == eventlog.TxOutput && !r.spec.Outputs {
+			continue
+		}
+		shown := r.shown(&tx)
+		if len(shown) == 0 && (r.spec.Topics != nil || tx.CSN <= r.spec.After) {
+			continue
+		}
+		tx.Records = shown
+		return &tx, nil
+	}
+	return nil, nil
+}
+
+func (r *memReader) shown(tx *eventlog.Tx) []eventlog.Record {
+	var out []eventlog.Record
+	for _, rec := range tx.Records {
+		if r.spec.Topics != nil && !slices.Contains(r.spec.Topics, rec.Topic) {
+			continue
+		}
+		if from, ok := r.spec.From[rec.Topic]; ok {
+			if int(rec.Partition) < len(from) && rec.Offset < from[rec.Partition] {
+				continue
+			}
+		} else if tx.CSN <= r.spec.After {
+			continue
+		}
+		out = append(out, rec)
+	}
+	return out
+}
+
+func (r *memReader) Close() error { return nil }
+
+// ReadPartition starts at an offset of one partition.
+func (m *MemLog) ReadPartition(topic eventlog.TopicID, partition int32, from eventlog.Offset) (eventlog.PartitionReader, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, ok := m.parts[memPart{topic, partition}]
+	if !ok {
+		return nil, fmt.Errorf("read topic %d partition %d: %w", topic, partition, eventlog.ErrUnknownTopic)
+	}
+	return &memPartReader{m: m, p: p, next: max(from, 0)}, nil
+}
+
+type memPartReader struct {
+	m    *MemLog
+	p    *memPartition
+	next eventlog.Offset
+}
+
+// Next returns the next record.
+func (r *memPartReader) Next() (eventlog.Record, bool, error) {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	if int(r.next) >= len(r.p.records) {
+		return eventlog.Record{}, false, nil
+	}
+	rec := r.p.records[r.next]
+	r.next++
+	return rec, true, nil
+}
+
+func (r *memPartReader) Close() error { return nil }

@@ -1,0 +1,198 @@
+package eventlog
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+)
+
+// BatchError reports bytes that are no record batch of ours. It matches ErrCorrupt.
+type BatchError struct{ Reason string }
+
+func (e *BatchError) Error() string        { return "record batch: " + e.Reason }
+func (e *BatchError) Is(target error) bool { return target == ErrCorrupt }
+
+func badBatch(format string, args ...any) error { return &BatchError{fmt.Sprintf(format, args...)} }
+
+// Batch is a record batch whose header was read. Its bytes are shared with what it was decoded from.
+type Batch struct {
+	Base        Offset
+	Last        Offset
+	BaseTime    int64 // ms since 1970
+	MaxTime     int64 // ms since 1970
+	Producer    int64 // base of the CSNs where >= 0
+	Count       int
+	Compression Compression
+	Size        int // of the whole batch, as encoded
+	payload     []byte
+}
+
+// DecodeBatch reads the batch at the start of b and verifies its checksum. What follows it begins at Size.
+func DecodeBatch(b []byte) (Batch, error) { return decodeBatch(b, true) }
+
+// DecodeBatchHeader is DecodeBatch without the checksum, for bytes that were already verified.
+func DecodeBatchHeader(b []byte) (Batch, error) { return decodeBatch(b, false) }
+
+func decodeBatch(b []byte, verify bool) (Batch, error) {
+	if len(b) < batchHeader {
+		return Batch{}, badBatch("%d bytes are less than a header", len(b))
+	}
+	be := binary.BigEndian
+	length := int64(int32(be.Uint32(b[8:])))
+	size := length + batchLengthEnd
+	if size < batchHeader || size > int64(len(b)) {
+		return Batch{}, badBatch("length %d of %d bytes", length, len(b))
+	}
+	b = b[:size]
+	if b[16] != batchMagic {
+		return Batch{}, badBatch("magic %d, not 2", b[16])
+	}
+	if verify {
+		if want, got := be.Uint32(b[17:]), crc32.Checksum(b[batchCRCStart:], castagnoli); want != got {
+			return Batch{}, badBatch("checksum %08x, written was %08x", got, want)
+		}
+	}
+	attributes := be.Uint16(b[21:])
+	base := Offset(be.Uint64(b[0:]))
+	h := Batch{
+		Base: base, Last: base + Offset(int32(be.Uint32(b[23:]))),
+		BaseTime: int64(be.Uint64(b[27:])), MaxTime: int64(be.Uint64(b[35:])), Producer: int64(be.Uint64(b[43:])),
+		Count: int(int32(be.Uint32(b[57:]))), Compression: Compression(attributes & 7), Size: int(size), payload: b[batchHeader:],
+	}
+	if base < 0 || h.Last < base || h.Count < 0 {
+		return Batch{}, badBatch("offsets %d to %d, %d records", h.Base, h.Last, h.Count)
+	}
+	return h, nil
+}
+
+// RecordIter walks over the records of a batch in offset order.
+type RecordIter struct {
+	b     Batch
+	rest  []byte
+	left  int
+	last  Offset // of the record before; base - 1 at first
+	Every bool   // the record that Next returned has a copy in each partition
+}
+
+// Records starts at the batch's first record, decompressing it if needed. The
+// records share the batch's bytes, or those decompressed.
+func (b *Batch) Records() (*RecordIter, error) {
+	it := &RecordIter{}
+	return it, it.Reset(*b)
+}
+
+// Reset starts over with another batch.
+func (it *RecordIter) Reset(b Batch) error {
+	rest, err := decompress(b.payload, b.Compression)
+	if err != nil {
+		return badBatch("decompress %v: %v", b.Compression, err)
+	}
+	if b.Count > len(rest)/7 { // the shortest record
+		return badBatch("%d records in %d bytes", b.Count, len(rest))
+	}
+	*it = RecordIter{b: b, rest: rest, left: b.Count, last: b.Base - 1}
+	return nil
+}
+
+// Next fills in r but for Topic and Partition; false is the end of the batch.
+func (it *RecordIter) Next(r *Record) (bool, error) {
+	if it.left == 0 {
+		if len(it.rest) != 0 {
+			return false, badBatch("%d bytes behind the last record", len(it.rest))
+		}
+		return false, nil
+	}
+	n, w := binary.Varint(it.rest)
+	if w <= 0 || n < 0 || n > int64(len(it.rest)-w) {
+		return false, badBatch("record of %d bytes with %d left", n, len(it.rest))
+	}
+	d := recordDecoder{b: it.rest[w : w+int(n)]}
+	it.rest = it.rest[w+int(n):]
+	it.left--
+	if err := it.decode(&d, r); err != nil {
+		return false, err
+	}
+	it.last = r.Offset
+	return true, nil
+}
+
+func (it *RecordIter) decode(d *recordDecoder, r *Record) error {
+	d.byte() // attributes
+	ms := it.b.BaseTime + d.varint()
+	r.Offset = it.b.Base + Offset(d.varint())
+	r.Key, r.Value = d.field(), d.field()
+	if headers, length := d.varint(), d.varint(); headers != 1 || length != 1 || d.byte() != 't' {
+		return badBatch("record at offset %d does not have the one header t", r.Offset)
+	}
+	meta := recordDecoder{b: d.field()}
+	csn := meta.uvarint()
+	if it.b.Producer >= 0 {
+		csn += uint64(it.b.Producer)
+	}
+	seq, op, flags, schema, micros := meta.uvarint(), meta.byte(), meta.byte(), meta.uvarint(), meta.uvarint()
+	switch {
+	case d.bad || meta.bad || len(d.b) != 0 || len(meta.b) != 0:
+		return badBatch("record at offset %d is cut short or too long", r.Offset)
+	case r.Offset <= it.last || r.Offset > it.b.Last:
+		return badBatch("offset %d behind %d in a batch of %d to %d", r.Offset, it.last, it.b.Base, it.b.Last)
+	case csn > uint64(MaxCSN) || seq > 1<<32-1 || schema > 1<<32-1 || micros > 999:
+		return badBatch("record at offset %d: header t out of range", r.Offset)
+	}
+	r.CSN, r.Seq, r.Op, r.Schema, r.Time = CSN(csn), uint32(seq), op, uint32(schema), ms*1000+int64(micros)
+	r.Flags = flags &^ flagEveryPartition
+	it.Every = flags&flagEveryPartition != 0
+	return nil
+}
+
+// recordDecoder reads fields until one is bad; all reads after it give zero.
+type recordDecoder struct {
+	b   []byte
+	bad bool
+}
+
+func (d *recordDecoder) fail() { d.bad, d.b = true, nil }
+
+func (d *recordDecoder) byte() byte {
+	if len(d.b) == 0 {
+		d.fail()
+		return 0
+	}
+	c := d.b[0]
+	d.b = d.b[1:]
+	return c
+}
+
+func (d *recordDecoder) varint() int64 {
+	v, n := binary.Varint(d.b)
+	if n <= 0 {
+		d.fail()
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *recordDecoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 {
+		d.fail()
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+// field reads a length and as many bytes; a length of -1 is nil.
+func (d *recordDecoder) field() []byte {
+	n := d.varint()
+	if n == -1 && !d.bad {
+		return nil
+	}
+	if n < 0 || n > int64(len(d.b)) {
+		d.fail()
+		return nil
+	}
+	f := d.b[:n:n]
+	d.b = d.b[n:]
+	return f
+}

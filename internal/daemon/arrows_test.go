@@ -1,0 +1,155 @@
+package daemon
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/tailwater/tailwater/"
+
+// arrows says what each folder may import of ours; a folder below counts as its
+// longest prefix here. Test files may also import internal/testkit, eventlog/logtest and vfs.
+var arrows = map[string][]string{
+	"change":              {},
+	"config":              {},
+	"eventlog":            {},
+	"eventlog/seglog":     {"eventlog", "internal/vfs"},
+	"eventlog/logtest":    {"eventlog"},
+	"eventlog/kafkalog":   {"eventlog"},
+	"snapshot":            {"change"},
+	"connectors":          {"change", "eventlog"},
+	"connectors/postgres": {"connectors", "snapshot", "change", "internal/retry"},
+	"connectors/mysql":    {"connectors", "snapshot", "change", "internal/retry"},
+	"derive":              {"change", "eventlog", "derive/image", "derive/join", "derive/expr"},
+	"derive/image":        {"change", "eventlog"},
+	"derive/expr":         {"change", "internal/sqldriver"},
+	"derive/join":         {"change", "eventlog", "derive/image", "derive/expr"},
+	"derive/sink":         {"change", "eventlog", "internal/retry"},
+	"derive/sink/elastic": {"derive/sink", "change", "internal/retry"},
+	"derive/sink/cache":   {"derive/sink", "change", "internal/retry"},
+	"derive/sink/local":   {"derive/sink", "change"},
+	"derive/verify":       {"change", "internal/jsoncmp"},
+	"server":              {"change", "eventlog", "derive"},
+	"internal/vfs":        {},
+	"internal/retry":      {},
+	"internal/sqldriver":  {},
+	"internal/jsoncmp":    {},
+}
+
+// free folders may import anything that is not cmd: they put the others together, or are for tests only.
+var free = []string{"internal/daemon", "internal/testkit", "internal/lab", "internal/demo", "cmd", "bench", "examples"}
+
+func TestImportArrows(t *testing.T) {
+	root := "../.."
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() && (strings.HasPrefix(e.Name(), ".") && path != root || e.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if strings.HasSuffix(path, ".go") {
+			checkImports(t, root, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func checkImports(t *testing.T, root, path string) {
+	rel, _ := filepath.Rel(root, path)
+	folder := filepath.ToSlash(filepath.Dir(rel))
+	for _, f := range free {
+		if folder == f || strings.HasPrefix(folder, f+"/") {
+			return
+		}
+	}
+	allowed, ok := allowedFor(folder)
+	if !ok {
+		t.Errorf("%s: folder %s has no arrows in this test", rel, folder)
+		return
+	}
+	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.HasSuffix(path, "_test.go") {
+		allowed = append(append([]string{}, allowed...), "internal/testkit", "internal/vfs", "eventlog/logtest", "internal/jsoncmp", "eventlog/seglog")
+	}
+	for _, imp := range f.Imports {
+		name, _ := strconv.Unquote(imp.Path.Value)
+		ours, ok := strings.CutPrefix(name, module)
+		if !ok || ours == folder {
+			continue
+		}
+		if !permits(allowed, ours, folder) {
+			t.Errorf("%s imports %s: no arrow leads from %s there", rel, ours, folder)
+		}
+	}
+}
+
+func allowedFor(folder string) ([]string, bool) {
+	for f := folder; f != "." && f != ""; f = filepath.ToSlash(filepath.Dir(f)) {
+		if a, ok := arrows[f]; ok {
+			return a, true
+		}
+	}
+	return nil, false
+}
+
+// permits reports whether ours is in allowed, or below or above folder in the same subtree's own room.
+func permits(allowed []string, ours, folder string) bool {
+	for _, a := range allowed {
+		if ours == a {
+			return true
+		}
+	}
+	return strings.HasPrefix(folder, ours+"/") && ours != "derive" && ours != "internal"
+}
+
+// TestDocGo asks for a doc.go in each package and for files of at most 600 lines (tests 1,000).
+func TestDocGo(t *testing.T) {
+	root := "../.."
+	packages := map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() && (strings.HasPrefix(e.Name(), ".") && path != root || e.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		dir := filepath.Dir(path)
+		packages[dir] = packages[dir] || e.Name() == "doc.go"
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		most := 600
+		if strings.HasSuffix(path, "_test.go") {
+			most = 1000
+		}
+		if n := strings.Count(string(b), "\n"); n > most && !strings.HasSuffix(path, "_gen.go") {
+			t.Errorf("%s has %d lines, more than %d: there is a second idea in it", path, n, most)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir, has := range packages {
+		if !has {
+			t.Errorf("%s has no doc.go", dir)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/tailwater/tailwater/change"
+	"github.com/tailwater/tailwater/config"
+	"github.com/tailwater/tailwater/connectors"
+	"github.com/tailwater/tailwater/eventlog"
+	"github.com/tailwater/tailwater/internal/retry"
+	"github.com/tailwater/tailwater/server"
+)
+
+// sourceRunner keeps one source streaming into the log.
+type sourceRunner struct {
+	cfg       *config.Source
+	connector connectors.Connector
+	log       eventlog.Log
+	logger    *slog.Logger
+	ingest    *connectors.Ingest
+
+	mu     sync.Mutex
+	src    connectors.Source // nil while not open
+	state  string
+	reason string
+	failed error         // for good
+	opened chan struct{} // closed at the first success or final failure
+	once   sync.Once
+}
+
+func newSourceRunner(cfg *config.Source, connector connectors.Connector, log eventlog.Log, spec func(string) eventlog.TopicSpec, logger *slog.Logger) *sourceRunner {
+	logger = logger.With("source", cfg.Name)
+	return &sourceRunner{
+		cfg: cfg, connector: connector, log: log, logger: logger, state: "connecting", opened: make(chan struct{}),
+		ingest: connectors.NewIngest(connectors.IngestOptions{Log: log, Source: cfg.Name, Logger: logger, Spec: spec}),
+	}
+}
+
+// final reports whether an error of a source will not go away by trying again.
+func final(err error) bool {
+	for _, e := range []error{connectors.ErrPositionLost, connectors.ErrRewound, connectors.ErrUnknownSlot, connectors.ErrPrerequisite} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// Run opens the source again and again until ctx ends. It returns an error
+// only when the log cannot be written any more.
+func (r *sourceRunner) Run(ctx context.Context) error {
+	backoff := retry.Backoff{First: 200 * time.Millisecond, Most: 30 * time.Second}
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := r.stream(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case logFailed(err):
+			return err
+		case final(err):
+			r.stop(err)
+			<-ctx.Done()
+			return nil
+		}
+		if time.Since(began) > time.Minute {
+			backoff.Reset()
+		}
+		r.set("connecting", err.Error())
+		r.logger.Warn("source interrupted; it is opened again", "attempt", backoff.Attempts()+1, "err", err)
+		if backoff.Wait(ctx) != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// logFailed reports whether the log is beyond appending; the process must end.
+func logFailed(err error) bool {
+	return errors.Is(err, eventlog.ErrClosed) || errors.Is(err, eventlog.ErrCorrupt) || errors.Is(err, eventlog.ErrFailed)
+}
+
+// stream opens the source once and copies it into the log until one side fails.
+func (r *sourceRunner) stream(ctx context.Context) error {
+	src, err := r.connector.Open(ctx, &connectors.LogHistory{Log: r.log, Source: r.cfg.Name})
+	if err != nil {
+		return fmt.Errorf("open source %q: %w", r.cfg.Name, err)
+	}
+	r.mu.Lock()
+	r.src, r.state, r.reason = src, "streaming", ""
+	r.mu.Unlock()
+	r.once.Do(func() { close(r.opened) })
+	r.logger.Info("source streams")
+	err = r.ingest.Run(ctx, src)
+	r.mu.Lock()
+	r.src = nil
+	r.mu.Unlock()
+	if cerr := src.Close(); cerr != nil && err == nil && ctx.Err() == nil {
+		err = cerr
+	}
+	if err == nil && ctx.Err() == nil {
+		err = errors.New("the source ended without a reason")
+	}
+	return err
+}
+
+func (r *sourceRunner) set(state, reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state, r.reason = state, reason
+}
+
+func (r *sourceRunner) stop(err error) {
+	r.mu.Lock()
+	r.state, r.reason, r.failed = "stopped", err.Error(), err
+	r.mu.Unlock()
+	r.once.Do(func() { close(r.opened) })
+	r.logger.Error("source stopped; nothing is captured from it until this is mended", "err", err)
+}
+
+// failure is the final error, if there is one.
+func (r *sourceRunner) failure() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
+}
+
+func (r *sourceRunner) stats() (st connectors.SourceStats, state, reason string, open bool) {
+	r.mu.Lock()
+	src, state, reason := r.src, r.state, r.reason
+	r.mu.Unlock()
+	if src == nil {
+		return connectors.SourceStats{LagBytes: -1, RetainedBytes: -1}, state, reason, false
+	}
+	st = src.Stats()
+	if r.ingest.Full() {
+		return st, "waiting for space", "the log has no space; free some, or raise log.quota", true
+	}
+	if st.State != "" {
+		state = st.State
+	}
+	return st, state, reason, true
+}
+
+func (r *sourceRunner) status() server.SourceStatus {
+	st, state, reason, _ := r.stats()
+	s := server.SourceStatus{Name: r.cfg.Name, Kind: string(r.cfg.Kind), State: state, Reason: reason, Received: st.Received, Confirmed: st.Confirmed,
+		LagBytes: st.LagBytes, RetainedBytes: st.RetainedBytes, Rows: st.Rows}
+	if last, ok := r.log.SourceState(r.cfg.Name); ok {
+		if pos, err := change.DecodePosition(last.Position); err == nil {
+			s.Durable = pos.Name
+		}
+	}
+	if st.LagBytes > 0 && !st.LastCommit.IsZero() {
+		s.LagSeconds = max(0, time.Since(st.LastCommit).Seconds())
+	}
+	for _, t := range st.Tables {
+		p := server.SnapshotStatus{Topic: t.Topic, Run: t.Run, State: t.State, Rows: t.Rows, Bytes: t.Bytes, Total: t.Total, ETASeconds: t.ETA.Seconds()}
+		if t.State == "done" {
+			p.Percent = 100
+		} else if t.Total > 0 {
+			p.Percent = min(99.9, 100*float64(t.Rows)/float64(t.Total))
+		}
+		s.Snapshots = append(s.Snapshots, p)
+	}
+	return s
+}

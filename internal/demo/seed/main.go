@@ -1,0 +1,28 @@
+// Command seed writes the compose file's shop as SQL: go generate ./internal/demo.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/tailwater/tailwater/internal/demo"
+)
+
+func main() {
+	if err := write(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "seed:", err)
+		os.Exit(1)
+	}
+}
+
+func write(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := demo.WriteSQL(f, demo.ComposeShop); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// collector makes the metrics from one Status at each scrape: nothing is counted on the path of a row.
+type collector struct{ d Daemon }
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("tailwater_"+name, help, labels, nil)
+}
+
+var (
+	sourceLagSeconds    = desc("source_lag_seconds", "Age of the newest commit received while the source is behind.", "source")
+	sourceLagBytes      = desc("source_lag_bytes", "Bytes of the server's log not yet received.", "source")
+	sourceRetainedBytes = desc("source_retained_bytes", "Bytes of log that the server keeps for this source.", "source")
+	sourceRows          = desc("source_rows_total", "Rows received since the start.", "source", "op")
+	snapshotRows        = desc("snapshot_rows_total", "Rows read by the snapshot of the table.", "source", "table")
+	logAppendedBytes    = desc("log_appended_bytes_total", "Bytes appended to the log since the start.")
+	logFrontier         = desc("log_frontier_csn", "Largest CSN that is durable with everything before it.")
+	viewLagSeconds      = desc("view_lag_seconds", "Age of the oldest commit that the view has not reached.", "view")
+	viewDocuments       = desc("view_documents", "Documents of the view.", "view")
+	sinkWrites          = desc("sink_writes_total", "Document versions answered by the sink since the start.", "sink", "view", "result")
+	sinkLagSeconds      = desc("sink_lag_seconds", "Age of the oldest document version that the sink has not taken.", "sink", "view")
+	deadLetters         = desc("dlq_records", "Rejected documents that no good version has replaced.", "sink")
+	errorsTotal         = desc("errors_total", "Parts that are stopped or retrying now.", "part", "kind")
+)
+
+func (c collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
+
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	s := c.d.Status()
+	send := func(d *prometheus.Desc, t prometheus.ValueType, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, t, v, labels...)
+	}
+	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
+	send(logAppendedBytes, counter, float64(s.Log.AppendedBytes))
+	send(logFrontier, gauge, float64(s.Log.FrontierCSN))
+	for _, x := range s.Sources {
+		send(sourceLagSeconds, gauge, x.LagSeconds, x.Name)
+		send(sourceLagBytes, gauge, float64(x.LagBytes), x.Name)
+		send(sourceRetainedBytes, gauge, float64(x.RetainedBytes), x.Name)
+		for op, n := range x.Rows {
+			send(sourceRows, counter, float64(n), x.Name, op)
+		}
+		for _, t := range x.Snapshots {
+			send(snapshotRows, counter, float64(t.Rows), x.Name, t.Topic)
+		}
+		send(errorsTotal, gauge, stopped(x.Reason), "source", x.Name)
+	}
+	for _, x := range s.Views {
+		send(viewLagSeconds, gauge, x.LagSeconds, x.Name)
+		send(viewDocuments, gauge, float64(x.Documents), x.Name)
+		send(errorsTotal, gauge, stopped(x.Reason), "view", x.Name)
+	}
+	letters := map[string]int64{}
+	for _, x := range s.Sinks {
+		send(sinkWrites, counter, float64(x.Written), x.Sink, x.View, "written")
+		send(sinkWrites, counter, float64(x.Stale), x.Sink, x.View, "stale")
+		send(sinkWrites, counter, float64(x.Rejected), x.Sink, x.View, "rejected")
+		send(sinkWrites, counter, float64(x.Retries), x.Sink, x.View, "retried")
+		send(sinkLagSeconds, gauge, x.LagSeconds, x.Sink, x.View)
+		send(errorsTotal, gauge, stopped(x.Reason), "sink", x.Sink+"/"+x.View)
+		letters[x.Sink] += x.DeadLetters
+	}
+	for sink, n := range letters {
+		send(deadLetters, gauge, float64(n), sink)
+	}
+}
+
+func stopped(reason string) float64 {
+	if reason != "" {
+		return 1
+	}
+	return 0
+}
+
+func metricsHandler(d Daemon) http.Handler {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collector{d}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
+}

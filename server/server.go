@@ -1,0 +1,193 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"crypto/subtle"
+)
+
+// Daemon is what the server shows and does. All methods may be called from any goroutine.
+type Daemon interface {
+	Status() Status
+	Topics() []TopicStatus
+
+	// Get returns a document's bytes and version; ErrNotFound if there is no such view or document.
+	Get(view, id string) (doc []byte, version uint64, err error)
+	// Dump calls fn for each document in key order, all at one state of the view.
+	Dump(ctx context.Context, view string, fn func(id string, version uint64, doc []byte) error) error
+	// Search asks the view's local index.
+	Search(ctx context.Context, view, query string, limit, offset int) (*SearchResult, error)
+	// Wait returns once everything committed before the call has reached what is named; ErrTimeout after r.Timeout.
+	Wait(ctx context.Context, r WaitRequest) error
+	// Verify compares a sink's content with the view and returns the JSON report; differences are not an error.
+	Verify(ctx context.Context, view, sink string) (report json.RawMessage, equal bool, err error)
+	// Records calls fn with the JSON line of each record that q asks for.
+	Records(ctx context.Context, q RecordQuery, fn func(line []byte) error) error
+	// Snapshot asks for an ad-hoc snapshot of a table and returns what will happen, for people.
+	Snapshot(ctx context.Context, table, where string) (string, error)
+	// Rebuild builds a view again from the log.
+	Rebuild(ctx context.Context, view string) error
+	// Reload takes the configuration file again.
+	Reload(ctx context.Context) error
+}
+
+// Errors that choose the answer's status.
+var (
+	ErrNotFound    = errors.New("not found")
+	ErrTimeout     = errors.New("timed out")
+	ErrBadRequest  = errors.New("bad request")
+	ErrUnavailable = errors.New("not available now")
+)
+
+// WaitRequest is the body of POST /v1/wait. Without views and sinks, all of them; with only sources, the log alone.
+type WaitRequest struct {
+	Sources   []string `json:"sources,omitempty"`
+	Views     []string `json:"views,omitempty"`
+	Sinks     []string `json:"sinks,omitempty"`
+	TimeoutMS int64    `json:"timeout_ms,omitempty"`
+}
+
+// RecordQuery chooses records of the log.
+type RecordQuery struct {
+	Topic         string // a glob
+	FromOffset    int64  // -1: from the start
+	ToOffset      int64  // -1: to the end
+	FromCSN       uint64
+	FromTime      time.Time
+	Partition     int    // -1: all
+	Key           string // the document-id form of the key; "" all
+	Limit         int    // 0: all
+	Follow        bool
+	CurrentSchema bool
+}
+
+// SearchResult is the answer of a search.
+type SearchResult struct {
+	Total uint64 `json:"total"`
+	Hits  []Hit  `json:"hits"`
+}
+
+// Hit is one found document.
+type Hit struct {
+	ID    string          `json:"id"`
+	Score float64         `json:"score"`
+	Doc   json.RawMessage `json:"doc"`
+}
+
+// Options of a Server.
+type Options struct {
+	Daemon Daemon
+	Logger *slog.Logger
+	// Token, if set, is asked for as a bearer token by everything but health and readiness.
+	Token string
+}
+
+// New returns the handler of all paths.
+func New(o Options) http.Handler {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	h := &handler{d: o.Daemon, log: o.Logger}
+	mux := http.NewServeMux()
+	open := http.NewServeMux()
+	open.HandleFunc("GET /healthz", h.health)
+	open.HandleFunc("GET /readyz", h.ready)
+	mux.HandleFunc("GET /{$}", h.page)
+	mux.Handle("GET /metrics", metricsHandler(o.Daemon))
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, h.d.Status()) })
+	mux.HandleFunc("GET /v1/sources", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, h.d.Status().Sources) })
+	mux.HandleFunc("GET /v1/views", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, h.d.Status().Views) })
+	mux.HandleFunc("GET /v1/sinks", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, h.d.Status().Sinks) })
+	mux.HandleFunc("GET /v1/topics", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, h.d.Topics()) })
+	mux.HandleFunc("GET /v1/topics/{topic}/records", h.records)
+	mux.HandleFunc("GET /v1/topics/{topic}/stream", h.stream)
+	mux.HandleFunc("GET /v1/views/{view}/docs/{id...}", h.doc)
+	mux.HandleFunc("GET /v1/views/{view}/dump", h.dump)
+	mux.HandleFunc("GET /v1/views/{view}/search", h.search)
+	mux.HandleFunc("POST /v1/views/{view}/verify", h.verify)
+	mux.HandleFunc("POST /v1/views/{view}/rebuild", h.rebuild)
+	mux.HandleFunc("POST /v1/wait", h.wait)
+	mux.HandleFunc("POST /v1/snapshots", h.snapshot)
+	mux.HandleFunc("POST /v1/reload", h.reload)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		problem(w, http.StatusNotFound, "Not found", "no such path: "+r.Method+" "+r.URL.Path)
+	})
+	open.Handle("/", authorize(o.Token, mux))
+	return open
+}
+
+// authorize lets requests with the token pass; requests over the unix socket are the directory owner's.
+func authorize(token string, next http.Handler) http.Handler {
+	if token == "" {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if r.RemoteAddr != "@" && r.RemoteAddr != "" && (!ok || subtle.ConstantTimeCompare([]byte(got), []byte(token)) != 1) {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			problem(w, http.StatusUnauthorized, "Unauthorized", "send the configured token as: Authorization: Bearer TOKEN")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+type handler struct {
+	d   Daemon
+	log *slog.Logger
+}
+
+func (h *handler) health(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]string{"status": "up"})
+}
+
+func (h *handler) ready(w http.ResponseWriter, _ *http.Request) {
+	s := h.d.Status()
+	code := http.StatusOK
+	if !s.Ready {
+		code = http.StatusServiceUnavailable
+	}
+	writeJSON(w, code, map[string]any{"ready": s.Ready, "reasons": s.Reasons})
+}
+
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.Encode(v)
+}
+
+// problem answers in the form of RFC 9457.
+func problem(w http.ResponseWriter, code int, title, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(code)
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.Encode(map[string]any{"type": "about:blank", "title": title, "status": code, "detail": detail})
+}
+
+// fail answers an error of the Daemon.
+func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
+	switch {
+	case errors.Is(err, ErrNotFound):
+		problem(w, http.StatusNotFound, "Not found", err.Error())
+	case errors.Is(err, ErrTimeout):
+		problem(w, http.StatusGatewayTimeout, "Timed out", err.Error())
+	case errors.Is(err, ErrBadRequest):
+		problem(w, http.StatusBadRequest, "Bad request", err.Error())
+	case errors.Is(err, ErrUnavailable):
+		problem(w, http.StatusServiceUnavailable, "Not available", err.Error())
+	case r.Context().Err() != nil:
+		return
+	default:
+		h.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+		problem(w, http.StatusInternalServerError, "Failed", err.Error())
+	}
+}

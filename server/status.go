@@ -1,0 +1,91 @@
+package server
+
+import "time"
+
+// Status is the daemon's state at some moment, as GET /v1/status and `tailwater status --json` give it.
+type Status struct {
+	Version string         `json:"version"`
+	Started time.Time      `json:"started"`
+	Ready   bool           `json:"ready"`
+	Reasons []string       `json:"reasons,omitempty"` // why not ready
+	Notices []string       `json:"notices,omitempty"` // shown in red: plaintext, no authentication
+	Sources []SourceStatus `json:"sources"`
+	Log     LogStatus      `json:"log"`
+	Views   []ViewStatus   `json:"views"`
+	Sinks   []SinkStatus   `json:"sinks"`
+}
+
+// SourceStatus describes one source.
+type SourceStatus struct {
+	Name          string           `json:"name"`
+	Kind          string           `json:"kind"`
+	State         string           `json:"state"` // connecting, snapshot, streaming, waiting for space, stopped
+	Reason        string           `json:"reason,omitempty"`
+	Received      string           `json:"received,omitempty"`
+	Durable       string           `json:"durable,omitempty"`
+	Confirmed     string           `json:"confirmed,omitempty"`
+	LagBytes      int64            `json:"lag_bytes"` // -1 unknown
+	LagSeconds    float64          `json:"lag_seconds"`
+	RetainedBytes int64            `json:"retained_bytes"` // -1 unknown
+	Rows          map[string]int64 `json:"rows,omitempty"`
+	Snapshots     []SnapshotStatus `json:"snapshots,omitempty"`
+}
+
+// SnapshotStatus describes the snapshot of one table.
+type SnapshotStatus struct {
+	Topic      string  `json:"topic"`
+	Run        uint64  `json:"run"`
+	State      string  `json:"state"`
+	Rows       int64   `json:"rows"`
+	Bytes      int64   `json:"bytes"`
+	Total      int64   `json:"total"` // estimate; 0 unknown
+	Percent    float64 `json:"percent"`
+	ETASeconds float64 `json:"eta_seconds"` // 0 unknown
+}
+
+// LogStatus describes the log.
+type LogStatus struct {
+	FrontierCSN   uint64 `json:"frontier_csn"`
+	AppendedBytes int64  `json:"appended_bytes"`
+	JournalBytes  int64  `json:"journal_bytes"`
+	SegmentBytes  int64  `json:"segment_bytes"`
+	DiskBytes     int64  `json:"disk_bytes"` // of the whole data directory
+	QuotaBytes    int64  `json:"quota_bytes"`
+	Topics        int    `json:"topics"`
+}
+
+// ViewStatus describes one view.
+type ViewStatus struct {
+	Name        string  `json:"name"`
+	State       string  `json:"state"`
+	Reason      string  `json:"reason,omitempty"`
+	Documents   int64   `json:"documents"`
+	AppliedCSN  uint64  `json:"applied_csn"`
+	CompleteCSN uint64  `json:"complete_csn"`
+	Pending     int64   `json:"pending"`
+	LagSeconds  float64 `json:"lag_seconds"`
+	Searchable  bool    `json:"searchable"`
+}
+
+// SinkStatus describes one view in one sink.
+type SinkStatus struct {
+	Sink        string  `json:"sink"`
+	View        string  `json:"view"`
+	State       string  `json:"state"`
+	Reason      string  `json:"reason,omitempty"`
+	Written     int64   `json:"written"`
+	Stale       int64   `json:"stale"`
+	Rejected    int64   `json:"rejected"`
+	Retries     int64   `json:"retries"`
+	LagRecords  int64   `json:"lag_records"`
+	LagSeconds  float64 `json:"lag_seconds"`
+	DeadLetters int64   `json:"dead_letters"`
+}
+
+// TopicStatus describes one topic of the log.
+type TopicStatus struct {
+	Name       string `json:"name"`
+	Partitions int    `json:"partitions"`
+	Records    int64  `json:"records"`
+	Bytes      int64  `json:"bytes"`
+}
