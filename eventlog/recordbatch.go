@@ -58,6 +58,17 @@ func (b *BatchBuilder) Reset(base CSN, withBase bool) {
 func (b *BatchBuilder) Len() int  { return b.count }
 func (b *BatchBuilder) Size() int { return len(b.records) }
 
+// EncodedSize returns the size of the batch if it is not compressed.
+func (b *BatchBuilder) EncodedSize() int { return batchHeader + len(b.records) }
+
+// Shrink empties the builder and gives its memory back if it is more than limit bytes.
+func (b *BatchBuilder) Shrink(limit int) {
+	if cap(b.records) > limit {
+		b.records = nil
+	}
+	b.Reset(0, true)
+}
+
 // Fits reports whether a record may be added: its CSN is not below the base and its offset near enough.
 func (b *BatchBuilder) Fits(r *Record) bool {
 	return r.CSN >= b.base && (b.count == 0 || r.Offset > b.last && r.Offset-b.first < maxBatchSpan)

@@ -3,14 +3,18 @@ package snapshot
 import (
 	"encoding/binary"
 	"errors"
-	"sort"
+	"slices"
 
 	"github.com/tailwater/tailwater/change"
 )
 
+const cursorVersion = 1
+
+// Flags of a cursor.
 const (
-	cursorVersion  = 1
-	cursorComplete = 1 // flag: every chunk was appended
+	cursorComplete = 1 << iota // every chunk was appended
+	cursorSweep                // the run ends with a sweep
+	cursorAll      = 1<<iota - 1
 )
 
 var errCursor = errors.New("snapshot: damaged cursor in a snapshot mark")
@@ -18,6 +22,7 @@ var errCursor = errors.New("snapshot: damaged cursor in a snapshot mark")
 // cursor is the Cursor of a mark; see doc.go for its bytes.
 type cursor struct {
 	complete bool
+	sweep    bool
 	pending  []string
 	inner    []byte
 }
@@ -27,8 +32,11 @@ func (c *cursor) append(dst []byte) []byte {
 	if c.complete {
 		flags |= cursorComplete
 	}
+	if c.sweep {
+		flags |= cursorSweep
+	}
 	dst = append(dst, cursorVersion, flags)
-	sort.Strings(c.pending)
+	slices.Sort(c.pending)
 	dst = binary.AppendUvarint(dst, uint64(len(c.pending)))
 	for _, tx := range c.pending {
 		dst = binary.AppendUvarint(dst, uint64(len(tx)))
@@ -39,10 +47,10 @@ func (c *cursor) append(dst []byte) []byte {
 
 func decodeCursor(b []byte) (cursor, error) {
 	var c cursor
-	if len(b) < 2 || b[0] != cursorVersion || b[1] > cursorComplete {
+	if len(b) < 2 || b[0] != cursorVersion || b[1] > cursorAll {
 		return c, errCursor
 	}
-	c.complete = b[1]&cursorComplete != 0
+	c.complete, c.sweep = b[1]&cursorComplete != 0, b[1]&cursorSweep != 0
 	b = b[2:]
 	n, used := binary.Uvarint(b)
 	if used <= 0 || n > uint64(len(b)) {

@@ -30,6 +30,9 @@
 //     time: its request is a record of its own and outlives restarts.
 //   - A run that is not its table's first and reads the whole table ends with a
 //     sweep, which ingest decides at the append.
+//   - Rows whose storage was exchanged since the run began are explained by a
+//     streamed truncate of that very transaction, which empties the run; anything
+//     else begins another run, which ends with a sweep.
 //   - A table without a key is one chunk, which begins with a truncate and to
 //     which the changes not in its view are applied as a multiset of rows.
 //
@@ -38,7 +41,8 @@
 // The Cursor of a change.SnapshotMark, version 1, wraps the connector's own:
 //
 //	version u8 = 1
-//	flags   u8 (1: every chunk was appended, only re-reads and the end are missing)
+//	flags   u8 (1: every chunk was appended, only re-reads and the end are missing;
+//	        2: the run ends with a sweep)
 //	pending uvarint count, then each: uvarint length, transaction id
 //	rest    the connector's cursor
 //

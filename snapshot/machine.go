@@ -1,44 +1,40 @@
 package snapshot
 
 import (
-	"fmt"
-	"slices"
-
 	"github.com/tailwater/tailwater/change"
 )
 
 // Limits of what is held in memory for one chunk.
 const (
-	rereadKeys     = 100       // keys of one chunk that is read by key
-	owedKeys       = 5000      // owed keys that are read before the run goes on
-	collectBytes   = 256 << 20 // touched keys; above it the chunk is read again
-	startPlace     = Place(0)
-	firstRunNumber = 1
+	rereadKeys   = 100       // keys of one chunk that is read by key
+	owedKeys     = 5000      // owed keys that are read before the run goes on
+	collectBytes = 256 << 20 // touched keys; above it the chunk is read again
 )
-
-// Start asks for a run.
-type Start struct {
-	Topic string
-	// Floor: views of the table emit nothing until the run is done.
-	Floor  bool
-	Where  string // condition; such a run sweeps nothing
-	Total  int64  // estimate of the rows
-	Cursor []byte // the connector's own state at the run's start
-	// OneChunk: the table has no key and is read as one chunk.
-	OneChunk bool
-}
 
 // Chunk is what the connector read for an ActionRead.
 type Chunk struct {
 	View  View
 	After Place // end of the source's log, read after the chunk's snapshot was taken
-	// Rows are the rows read, OpRead events of kind Chunk. The Machine keeps it.
+	// Rows are the rows read, OpRead events of kind Chunk; the Machine keeps it.
+	// nil: the reader saw a transaction of Before missing and stopped.
 	Rows   *change.Batch
 	Schema *change.Schema // layout that the rows were read with
 	Cursor []byte         // the connector's state behind this chunk
 	Bytes  int64
 	Total  int64 // a better estimate; 0: keep the last
 	Last   bool  // the table has no further chunk
+	Moved  *Moved
+}
+
+// Moved says that the table's storage is another than at the run's beginning.
+type Moved struct {
+	// Txs are the transactions that exchanged it; all of them must be streamed
+	// truncates to explain it. "" is one that is not known.
+	Txs []string
+	// Of another run, as in Start.
+	Cursor  []byte
+	Total   int64
+	NoSweep bool
 }
 
 // ActionKind says what the connector does next.
@@ -47,7 +43,7 @@ type ActionKind uint8
 const (
 	ActionWait   ActionKind = iota // for a transaction, for progress of the stream, for the reader
 	ActionAppend                   // append Batch, before anything that is observed later
-	ActionRead                     // read a chunk, then call Deliver or Moved
+	ActionRead                     // read a chunk, then call Deliver
 )
 
 // Action is what the connector does next.
@@ -56,12 +52,12 @@ type Action struct {
 	Batch *change.Batch
 
 	Topic  string
-	Run    uint64
+	Run    uint64 // 0: keys that are read outside of a run
 	Where  string
 	Cursor []byte       // the connector's state behind the last chunk
 	Keys   []change.Key // read the rows with these keys; nil: the next chunk
 	// Before are transactions that the view must contain; a reader that sees
-	// one missing may stop at once and deliver a Chunk with the view alone.
+	// one missing may stop at once.
 	Before []string
 	// Attempt counts, from 0, how often this chunk was read in vain.
 	Attempt int
@@ -71,11 +67,14 @@ type Action struct {
 type Machine struct {
 	source  string
 	tables  map[string]*table
-	order   []string            // topics, in the order in which their runs began
+	order   []string            // topics with an unfinished run, in the order in which those began
 	recent  map[string]struct{} // transactions appended and not known to be visible
 	passed  Place
 	inside  bool // between the batches of one transaction
+	hold    bool // no chunk at all is read
 	current *reading
+	byKey   bool // the last chunk was read by key: a run comes next
+	checks  []check
 	ready   []*change.Batch // to append first
 }
 
@@ -83,11 +82,18 @@ type Machine struct {
 type reading struct {
 	topic   string
 	keys    []change.Key
-	window  *window
-	chunk   *Chunk // nil until delivered
-	again   bool   // whatever is delivered is read again
-	drop    bool   // whatever is delivered is of no use
+	window  *window // nil: to be read, first or again
+	chunk   *Chunk  // nil until delivered
+	again   bool    // whatever is delivered is read again
+	drop    bool    // whatever is delivered is of no use
 	attempt int
+}
+
+// check is a Check that waits for the stream.
+type check struct {
+	topic string
+	after Place
+	moved Moved
 }
 
 // New returns a Machine of that source, which knows no table.
@@ -102,47 +108,46 @@ func (m *Machine) Observe(b *change.Batch) {
 	if !b.More {
 		m.recent[b.Tx] = struct{}{}
 	}
-	var topic string
 	var t *table
 	for i := range b.Events {
 		e := &b.Events[i]
-		if e.Schema.Topic != topic {
-			topic = e.Schema.Topic
-			t = m.tables[topic]
+		if t == nil || t.topic != e.Schema.Topic {
+			t = m.table(e.Schema.Topic)
 		}
-		if t == nil && e.Flags&(change.FlagMoved|change.FlagPartial) == change.FlagMoved|change.FlagPartial && e.Op == change.OpInsert {
-			t = m.table(topic)
+		if r := m.current; r != nil && r.topic == t.topic && r.window != nil {
+			m.collect(r, b, e)
 		}
-		if t != nil {
-			m.observe(t, b, e)
-		}
+		t.observe(m.source, b, e)
 	}
 }
 
-func (m *Machine) observe(t *table, b *change.Batch, e *change.Event) {
-	r := m.current
-	if r != nil && r.topic == t.topic {
-		r.window.observe(b, e)
-		if r.window.bytes > collectBytes {
-			r.again = true
-			r.window.reset()
-		}
+func (m *Machine) collect(r *reading, b *change.Batch, e *change.Event) {
+	if r.again {
+		return
 	}
-	t.observe(m.source, b, e)
-	if t.run != nil && t.run.truncated && r != nil && r.topic == t.topic && r.keys == nil {
-		r.drop = true
+	r.window.observe(b, e)
+	if r.window.bytes > collectBytes {
+		r.again = true
+		r.window.keys, r.window.rows = nil, nil
 	}
 }
 
 // Pass tells that everything that ended at or below p was observed.
 func (m *Machine) Pass(p Place) { m.passed = max(m.passed, p) }
 
-// Wanted returns the place that a chunk waits for the stream to pass; 0 for none.
+// Wanted returns the place that something waits for the stream to pass; 0 for none.
 func (m *Machine) Wanted() Place {
-	if r := m.current; r != nil && r.chunk != nil && m.passed < r.chunk.After {
-		return r.chunk.After
+	var p Place
+	if r := m.current; r != nil && r.chunk != nil {
+		p = r.chunk.After
 	}
-	return startPlace
+	for i := range m.checks {
+		p = max(p, m.checks[i].after)
+	}
+	if p <= m.passed {
+		return 0
+	}
+	return p
 }
 
 // Settle forgets the transactions that the view contains.
@@ -154,104 +159,56 @@ func (m *Machine) Settle(v View) {
 	}
 }
 
-// Unsettled returns how many transactions are not known to be visible. Settle
-// it now and then: they are kept in memory.
+// Unsettled returns how many transactions are not known to be visible. They
+// are kept in memory: call Settle now and then.
 func (m *Machine) Unsettled() int { return len(m.recent) }
 
-// Begin starts a run; one that the table has unfinished is given up for it.
-// The run's first record is the next batch that Next answers.
-func (m *Machine) Begin(s Start) (run uint64) {
-	t := m.table(s.Topic)
-	b := &change.Batch{Source: m.source, Kind: change.Chunk}
-	if t.run != nil {
-		t.run.mark.State = change.SnapshotStopped
-		b.Controls = append(b.Controls, m.control(&t.run.mark))
-		m.abandon(s.Topic)
-	}
-	t.last++
-	t.run = &run_{oneChunk: s.OneChunk, sweep: t.last > firstRunNumber && s.Where == "" && !s.OneChunk,
-		inner: s.Cursor, owed: map[string]struct{}{},
-		mark: change.SnapshotMark{Topic: s.Topic, Run: t.last, Floor: s.Floor, Where: s.Where, Total: s.Total}}
-	c := cursor{inner: s.Cursor}
-	for tx := range m.recent {
-		c.pending = append(c.pending, tx)
-	}
-	t.run.mark.Cursor = c.append(nil)
-	b.Controls = append(b.Controls, m.control(&t.run.mark))
-	m.ready = append(m.ready, b)
-	m.order = append(m.order, s.Topic)
-	return t.last
-}
+// Hold keeps all chunks from being read until Release.
+func (m *Machine) Hold() { m.hold = true }
 
-// abandon gives up the reading of a topic.
-func (m *Machine) abandon(topic string) {
-	if m.current != nil && m.current.topic == topic {
-		if m.current.chunk != nil {
-			m.current = nil
-		} else {
-			m.current.drop = true
-		}
-	}
-	m.order = slices.DeleteFunc(m.order, func(t string) bool { return t == topic })
-}
+// Release ends Hold.
+func (m *Machine) Release() { m.hold = false }
 
-// Forget drops a table that is captured no more; its run, if any, is given up.
-func (m *Machine) Forget(topic string) {
-	t := m.tables[topic]
-	if t == nil {
-		return
-	}
-	b := &change.Batch{Source: m.source, Kind: change.Chunk}
-	if t.run != nil {
-		t.run.mark.State = change.SnapshotStopped
-		b.Controls = append(b.Controls, m.control(&t.run.mark))
-	}
-	for key := range t.requests {
-		b.Controls = append(b.Controls, change.RereadAnswered(m.source, topic, change.Key(key)))
-	}
-	if len(b.Controls) > 0 {
-		m.ready = append(m.ready, b)
-	}
-	m.abandon(topic)
-	t.run, t.requests = nil, map[string]struct{}{}
-}
+// HoldTable keeps the chunks of one table from being read until ReleaseTable.
+func (m *Machine) HoldTable(topic string) { m.table(topic).hold = true }
 
-// Moved answers an ActionRead: the table's rows were rewritten or are others
-// since the run began. It reports whether a truncate explains it: then the run
-// is complete, else the caller begins another once the stream passed after.
-func (m *Machine) Moved() {
-	m.current = nil
+// ReleaseTable ends HoldTable.
+func (m *Machine) ReleaseTable(topic string) { m.table(topic).hold = false }
+
+// Check tells that, outside of a run, a table's storage was found to be
+// another than before. Once the stream passed after, a streamed truncate
+// explains it, or a run begins.
+func (m *Machine) Check(topic string, after Place, moved Moved) {
+	m.checks = append(m.checks, check{topic, after, moved})
 }
 
 // Deliver answers an ActionRead.
 func (m *Machine) Deliver(c *Chunk) {
 	r := m.current
 	switch {
-	case r == nil:
+	case r == nil || r.window == nil:
 		return
 	case r.drop:
 		m.current = nil
+	case c.Moved != nil && c.View != nil && !r.again:
+		r.chunk = c
 	case r.again || c.View == nil || r.window.missing(c.View) || c.Rows == nil:
-		m.again(r)
+		r.retry()
 	default:
 		r.chunk = c
+		if c.Schema == nil || len(c.Schema.Key) > 0 {
+			r.window.restrict(c.Rows)
+		}
 	}
 	if c.View != nil {
 		m.Settle(c.View)
 	}
 }
 
-// again makes the next ActionRead read the same chunk with a new collection.
-func (m *Machine) again(r *reading) {
+// retry makes the next ActionRead read the same chunk with a new collection.
+func (r *reading) retry() {
 	r.chunk, r.window, r.again = nil, nil, false
 	r.attempt++
-}
-
-// Reading reports whether a chunk is being read.
-func (m *Machine) Reading() bool { return m.current != nil && m.current.window != nil && m.current.chunk == nil }
-
-func (m *Machine) control(mark *change.SnapshotMark) change.Control {
-	return change.Control{Topic: change.TopicSnapshots + m.source, Key: mark.Key(), Value: mark.Append(nil)}
 }
 
 // Next says what to do. It answers ActionWait until something was observed,
@@ -260,34 +217,67 @@ func (m *Machine) Next() (Action, error) {
 	if m.inside {
 		return Action{}, nil
 	}
-	if len(m.ready) > 0 {
-		b := m.ready[0]
-		m.ready = m.ready[1:]
-		return Action{Kind: ActionAppend, Batch: b}, nil
-	}
-	if r := m.current; r != nil {
+	for {
+		m.runChecks()
+		if len(m.ready) > 0 {
+			b := m.ready[0]
+			m.ready = m.ready[1:]
+			return Action{Kind: ActionAppend, Batch: b}, nil
+		}
+		r := m.current
 		switch {
+		case r == nil:
+			if b := m.endAny(); b != nil {
+				return Action{Kind: ActionAppend, Batch: b}, nil
+			}
+			if m.current = m.choose(); m.current == nil {
+				return Action{}, nil
+			}
+		case r.window == nil && r.drop:
+			m.current = nil
 		case r.window == nil:
+			if m.hold || m.table(r.topic).hold {
+				return Action{}, nil
+			}
 			return m.read(r), nil
 		case r.chunk == nil || m.passed < r.chunk.After:
 			return Action{}, nil
+		case r.again:
+			r.retry()
+		case r.chunk.Moved != nil:
+			m.current = nil
+			m.moved(r.topic, r.chunk.Moved)
+		default:
+			if b, err := m.finish(r); b != nil || err != nil {
+				return Action{Kind: ActionAppend, Batch: b}, err
+			}
 		}
-		return m.finish(r)
 	}
-	for _, topic := range m.order {
-		if b := m.end(m.tables[topic]); b != nil {
-			return Action{Kind: ActionAppend, Batch: b}, nil
+}
+
+func (m *Machine) runChecks() {
+	rest := m.checks[:0]
+	for _, c := range m.checks {
+		if c.after > m.passed {
+			rest = append(rest, c)
+			continue
+		}
+		if m.table(c.topic).run == nil { // else its reader will find it
+			m.moved(c.topic, &c.moved)
 		}
 	}
-	if m.current = m.choose(); m.current == nil {
-		return Action{}, nil
-	}
-	return m.read(m.current), nil
+	m.checks = rest
 }
 
 // read opens a collection.
 func (m *Machine) read(r *reading) Action {
 	r.window = newWindow(r.topic, m.recent)
+	if r.keys != nil {
+		r.window.only = map[string]struct{}{}
+		for _, k := range r.keys {
+			r.window.only[string(k)] = struct{}{}
+		}
+	}
 	a := Action{Kind: ActionRead, Topic: r.topic, Keys: r.keys, Attempt: r.attempt}
 	for tx := range m.recent {
 		a.Before = append(a.Before, tx)
@@ -299,34 +289,25 @@ func (m *Machine) read(r *reading) Action {
 	return a
 }
 
-// finish makes the batch of a chunk that the stream has caught up with.
-func (m *Machine) finish(r *reading) (Action, error) {
-	t := m.tables[r.topic]
-	if r.again {
-		m.again(r)
-		return m.read(r), nil
+// finish makes the batch of a chunk that the stream has caught up with; nil if it must be read again.
+func (m *Machine) finish(r *reading) (*change.Batch, error) {
+	got, ok, err := r.window.join(r.chunk)
+	if err != nil {
+		return nil, err
 	}
-	if r.drop {
-		m.current = nil
-		return m.Next()
-	}
-	var got reconciled
-	var err error
-	if r.chunk.Schema != nil && len(r.chunk.Schema.Key) == 0 {
-		var ok bool
-		if got, ok = r.window.reconcileRows(r.chunk); !ok {
-			m.again(r)
-			return m.read(r), nil
-		}
-	} else if got, err = r.window.reconcile(r.chunk); err != nil {
-		return Action{}, fmt.Errorf("snapshot of %s: %w", r.topic, err)
+	if !ok {
+		r.retry()
+		return nil, nil
 	}
 	m.current = nil
-	b := t.append(m.source, r, got)
-	if t.run != nil && r.keys == nil {
-		if end := m.endInto(t, b); !end {
-			b.Controls = append(b.Controls, m.control(&t.run.mark))
-		}
+	t := m.tables[r.topic]
+	t.append(m.source, r, got)
+	if t.run != nil && r.keys == nil && !m.endInto(t, got.batch) {
+		got.batch.Controls = append(got.batch.Controls, m.control(&t.run.mark))
 	}
-	return Action{Kind: ActionAppend, Batch: b}, nil
+	return got.batch, nil
+}
+
+func (m *Machine) control(mark *change.SnapshotMark) change.Control {
+	return change.Control{Topic: change.TopicSnapshots + m.source, Key: mark.Key(), Value: mark.Append(nil)}
 }

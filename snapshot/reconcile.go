@@ -13,6 +13,16 @@ type reconciled struct {
 	owed  []change.Key // left out, and to be read again
 }
 
+// join makes of a chunk what is appended; ok is false if it must be read again.
+func (w *window) join(c *Chunk) (r reconciled, ok bool, err error) {
+	if c.Schema != nil && len(c.Schema.Key) == 0 {
+		r, ok = w.reconcileRows(c)
+		return r, ok, nil
+	}
+	r, err = w.reconcile(c)
+	return r, err == nil, err
+}
+
 // reconcile leaves out the chunk's rows that the stream deleted or sent whole
 // since the collection began and lays streamed partial values over the others.
 func (w *window) reconcile(c *Chunk) (reconciled, error) {

@@ -1,179 +1,183 @@
 package snapshot
 
 import (
-	"sort"
+	"maps"
+	"slices"
 
 	"github.com/tailwater/tailwater/change"
 )
 
-// table is what the Machine knows of one topic.
-type table struct {
-	topic    string
-	last     uint64 // number of its newest run
-	run      *run_  // nil: none unfinished
-	requests map[string]struct{}
-	hold     int // while above 0, none of its chunks is read
+// Start asks for a run.
+type Start struct {
+	Topic string
+	// Floor: views of the table emit nothing until the run is done.
+	Floor  bool
+	Where  string // condition; such a run sweeps nothing
+	Total  int64  // estimate of the rows
+	Cursor []byte // the connector's own state at the run's start
+	// NoSweep: keys that the run does not find stay (a table without a key, a
+	// run over new partitions alone).
+	NoSweep bool
 }
 
-// run_ is an unfinished run.
-type run_ struct {
-	mark     change.SnapshotMark // its Progress; Cursor is made when it is appended
-	inner    []byte              // the connector's cursor
-	owed     map[string]struct{} // keys to read again
-	oneChunk bool
-	sweep    bool
-	reading  bool // its first collection has begun: partial records count
-	complete bool // every chunk was appended
-	// truncated: the stream emptied the table since the run began. All its rows
-	// are in the stream, so that there is nothing left to read.
-	truncated bool
+// Begin starts a run; one that the table has unfinished is given up for it.
+// The run's first record is among the next batches that Next answers.
+func (m *Machine) Begin(s Start) (run uint64) {
+	t := m.table(s.Topic)
+	b := &change.Batch{Source: m.source, Kind: change.Chunk}
+	m.stop(t, b)
+	t.last++
+	t.run = &tableRun{inner: s.Cursor, owed: map[string]struct{}{},
+		sweep: t.last > 1 && s.Where == "" && !s.NoSweep,
+		mark:  change.SnapshotMark{Topic: s.Topic, Run: t.last, Floor: s.Floor, Where: s.Where, Total: s.Total}}
+	c := cursor{sweep: t.run.sweep, inner: s.Cursor, pending: slices.Collect(maps.Keys(m.recent))}
+	t.run.mark.Cursor = c.append(nil)
+	b.Controls = append(b.Controls, m.control(&t.run.mark))
+	m.ready = append(m.ready, b)
+	m.order = append(m.order, s.Topic)
+	return t.last
 }
 
-func (m *Machine) table(topic string) *table {
-	t := m.tables[topic]
-	if t == nil {
-		t = &table{topic: topic, requests: map[string]struct{}{}}
-		m.tables[topic] = t
+// Stop gives up a table's unfinished run, if it has one.
+func (m *Machine) Stop(topic string) {
+	b := &change.Batch{Source: m.source, Kind: change.Chunk}
+	if m.stop(m.table(topic), b); len(b.Controls) > 0 {
+		m.ready = append(m.ready, b)
 	}
-	return t
 }
 
-// observe keeps the books of owed keys and requests over one streamed event.
-func (t *table) observe(source string, b *change.Batch, e *change.Event) {
-	if e.Op == change.OpTruncate {
-		t.truncate(source, b)
+func (m *Machine) stop(t *table, b *change.Batch) {
+	if t.run == nil {
 		return
 	}
-	if len(e.Schema.Key) == 0 {
-		return
-	}
-	key := b.Key(e)
-	if e.Op == change.OpDelete || e.Flags&change.FlagPartial == 0 {
-		t.settled(source, b, key)
-		return
-	}
-	if e.Op == change.OpInsert {
-		if _, ok := t.requests[string(key)]; !ok {
-			t.requests[string(key)] = struct{}{}
-			b.Controls = append(b.Controls, change.RereadRequest(source, t.topic, key))
-		}
-		return
-	}
-	if t.run != nil {
-		t.run.partial(key)
+	t.run.mark.State = change.SnapshotStopped
+	b.Controls = append(b.Controls, m.control(&t.run.mark))
+	m.leave(t)
+}
+
+// leave ends the bookkeeping of a table's run.
+func (m *Machine) leave(t *table) {
+	t.run = nil
+	m.order = slices.DeleteFunc(m.order, func(topic string) bool { return topic == t.topic })
+	r := m.current
+	switch {
+	case r == nil || r.topic != t.topic || r.keys != nil:
+	case r.chunk != nil || r.window == nil:
+		m.current = nil
+	default:
+		r.drop = true
 	}
 }
 
-func (r *run_) partial(key change.Key) {
-	if r.reading && !r.complete && r.mark.Where == "" {
-		r.owed[string(key)] = struct{}{}
-	}
-}
-
-// settled: the log holds the key whole, or deleted.
-func (t *table) settled(source string, b *change.Batch, key change.Key) {
-	if t.run != nil {
-		delete(t.run.owed, string(key))
-	}
-	if _, ok := t.requests[string(key)]; ok {
-		delete(t.requests, string(key))
-		b.Controls = append(b.Controls, change.RereadAnswered(source, t.topic, key))
-	}
-}
-
-func (t *table) truncate(source string, b *change.Batch) {
-	for key := range t.requests {
-		b.Controls = append(b.Controls, change.RereadAnswered(source, t.topic, change.Key(key)))
+// Forget drops a table that is captured no more, with its run and its requests.
+func (m *Machine) Forget(topic string) {
+	t := m.table(topic)
+	b := &change.Batch{Source: m.source, Kind: change.Chunk}
+	m.stop(t, b)
+	for _, key := range sortedKeys(t.requests) {
+		b.Controls = append(b.Controls, change.RereadAnswered(m.source, topic, key))
 	}
 	clear(t.requests)
-	if t.run != nil {
-		clear(t.run.owed)
-		t.run.truncated, t.run.complete = true, true
-	}
-}
-
-// append takes a reconciled chunk into the books and returns its batch.
-func (t *table) append(source string, r *reading, got reconciled) *change.Batch {
-	b := got.batch
-	for _, key := range r.keys { // found or not, each is answered
-		t.settled(source, b, key)
-	}
-	run := t.run
-	if run == nil {
-		return b
-	}
-	for i := range b.Events {
-		if len(b.Events[i].Schema.Key) > 0 {
-			t.settled(source, b, b.Key(&b.Events[i]))
+	if r := m.current; r != nil && r.topic == topic {
+		if r.drop = true; r.chunk != nil {
+			m.current = nil
 		}
 	}
-	for _, key := range got.owed {
-		run.owed[string(key)] = struct{}{}
+	if len(b.Controls) > 0 {
+		m.ready = append(m.ready, b)
 	}
-	if r.keys != nil {
-		return b
-	}
-	run.inner, run.complete = r.chunk.Cursor, run.complete || r.chunk.Last
-	run.mark.State = change.SnapshotProgress
-	run.mark.Rows += got.rows
-	run.mark.Bytes += r.chunk.Bytes
-	if r.chunk.Total > 0 {
-		run.mark.Total = r.chunk.Total
-	}
-	run.mark.Cursor = (&cursor{complete: run.complete, inner: run.inner}).append(nil)
-	return b
 }
 
-// endInto puts the run's end into a batch that is appended anyway, if it can.
-func (m *Machine) endInto(t *table, b *change.Batch) bool {
+// moved deals with a table whose storage is another: a truncate left nothing
+// to read, everything after it was streamed; else the table is read anew.
+func (m *Machine) moved(topic string, moved *Moved) {
+	t := m.table(topic)
 	run := t.run
-	if !run.complete || run.sweep || len(run.owed) > 0 || len(t.requests) > 0 {
+	switch {
+	case !t.explained(moved):
+		s := Start{Topic: topic, Floor: true, Total: moved.Total, Cursor: moved.Cursor, NoSweep: moved.NoSweep}
+		if run != nil {
+			s.Where = run.mark.Where
+		}
+		m.Begin(s)
+	case run != nil:
+		run.complete, run.inner = true, moved.Cursor
+	case t.base.Run > 0:
+		mark := t.base
+		mark.State = change.SnapshotProgress
+		mark.Cursor = (&cursor{complete: true, inner: moved.Cursor}).append(nil)
+		m.ready = append(m.ready, &change.Batch{Source: m.source, Kind: change.Chunk, Controls: []change.Control{m.control(&mark)}})
+	}
+}
+
+// ended reports whether nothing but the last mark of the run is missing.
+func (t *table) ended() bool {
+	return t.run != nil && t.run.complete && len(t.run.owed) == 0 && len(t.requests) == 0
+}
+
+// endInto puts the run's end into the batch of its last chunk, if it can.
+func (m *Machine) endInto(t *table, b *change.Batch) bool {
+	if !t.ended() || t.run.sweep {
 		return false
 	}
 	m.done(t, b)
 	return true
 }
 
-// end returns the batch that ends the run, nil if it is not to end yet.
-func (m *Machine) end(t *table) *change.Batch {
-	run := t.run
-	if run == nil || !run.complete || len(run.owed) > 0 || len(t.requests) > 0 {
-		return nil
+// endAny returns the batch that ends a run; nil if none is to end yet.
+func (m *Machine) endAny() *change.Batch {
+	for _, topic := range m.order {
+		t := m.tables[topic]
+		if !t.ended() {
+			continue
+		}
+		b := &change.Batch{Source: m.source, Kind: change.Chunk}
+		if t.run.sweep {
+			begun := change.SnapshotMark{Topic: t.topic, Run: t.run.mark.Run, State: change.SnapshotBegun}
+			b.Sweep = &change.Sweep{Topic: t.topic, Since: begun.Key()}
+		}
+		m.done(t, b)
+		return b
 	}
-	b := &change.Batch{Source: m.source, Kind: change.Chunk}
-	if run.sweep {
-		begun := change.SnapshotMark{Topic: t.topic, Run: run.mark.Run, State: change.SnapshotBegun}
-		b.Sweep = &change.Sweep{Topic: t.topic, Since: begun.Key()}
-	}
-	m.done(t, b)
-	return b
+	return nil
 }
 
 func (m *Machine) done(t *table, b *change.Batch) {
 	t.run.mark.State = change.SnapshotDone
-	t.run.mark.Cursor = (&cursor{complete: true, inner: t.run.inner}).append(nil)
+	t.run.mark.Cursor = t.run.cursor()
 	b.Controls = append(b.Controls, m.control(&t.run.mark))
-	t.run = nil
-	for i, topic := range m.order {
-		if topic == t.topic {
-			m.order = append(m.order[:i:i], m.order[i+1:]...)
-			break
-		}
-	}
+	t.base = t.run.mark
+	m.leave(t)
 }
 
-// choose picks the next chunk: requests first, then the runs in order.
+// choose picks the next chunk: requests and runs in turns, runs in order.
 func (m *Machine) choose() *reading {
-	for _, topic := range m.topics() {
-		if t := m.tables[topic]; t.hold == 0 && len(t.requests) > 0 {
+	if m.hold {
+		return nil
+	}
+	pick := m.chooseRun()
+	if asked := m.chooseRequest(); asked != nil && (pick == nil || !m.byKey) {
+		pick = asked
+	}
+	m.byKey = pick != nil && pick.keys != nil
+	return pick
+}
+
+func (m *Machine) chooseRequest() *reading {
+	for _, topic := range slices.Sorted(maps.Keys(m.tables)) {
+		if t := m.tables[topic]; !t.hold && len(t.requests) > 0 {
 			return &reading{topic: topic, keys: firstKeys(t.requests)}
 		}
 	}
+	return nil
+}
+
+func (m *Machine) chooseRun() *reading {
 	for _, topic := range m.order {
 		t := m.tables[topic]
 		switch {
-		case t.hold > 0:
-		case len(t.run.owed) > 0 && (t.run.complete || len(t.run.owed) >= owedKeys):
+		case t.hold:
+		case len(t.run.owed) > 0 && (t.run.complete || len(t.run.owed) >= owedKeys && !m.byKey):
 			return &reading{topic: topic, keys: firstKeys(t.run.owed)}
 		case !t.run.complete:
 			return &reading{topic: topic}
@@ -182,24 +186,7 @@ func (m *Machine) choose() *reading {
 	return nil
 }
 
-func (m *Machine) topics() []string {
-	list := make([]string, 0, len(m.tables))
-	for topic := range m.tables {
-		list = append(list, topic)
-	}
-	sort.Strings(list)
-	return list
-}
-
 func firstKeys(set map[string]struct{}) []change.Key {
-	list := make([]string, 0, len(set))
-	for k := range set {
-		list = append(list, k)
-	}
-	sort.Strings(list)
-	keys := make([]change.Key, 0, rereadKeys)
-	for _, k := range list[:min(len(list), rereadKeys)] {
-		keys = append(keys, change.Key(k))
-	}
-	return keys
+	keys := sortedKeys(set)
+	return keys[:min(len(keys), rereadKeys)]
 }

@@ -11,8 +11,9 @@ import (
 type window struct {
 	topic     string
 	before    map[string]struct{} // transactions appended before it began, not known to be visible
+	only      map[string]struct{} // the keys that matter; nil: all
 	keys      map[string]*touch
-	bytes     int  // memory of keys, about
+	bytes     int  // memory of keys and rows, about
 	truncated bool // the whole table, since it began
 	rows      []rowChange
 }
@@ -41,6 +42,20 @@ func newWindow(topic string, recent map[string]struct{}) *window {
 	return w
 }
 
+// restrict forgets all keys but those of the chunk, once it is read.
+func (w *window) restrict(b *change.Batch) {
+	w.only = make(map[string]struct{}, len(b.Events))
+	for i := range b.Events {
+		w.only[string(b.Key(&b.Events[i]))] = struct{}{}
+	}
+	for k, t := range w.keys {
+		if _, ok := w.only[k]; !ok {
+			w.bytes -= len(k) + 96 + len(t.row.Data)
+			delete(w.keys, k)
+		}
+	}
+}
+
 // missing reports whether a transaction appended before the collection began is not in the view.
 func (w *window) missing(v View) bool {
 	for tx := range w.before {
@@ -64,6 +79,11 @@ func (w *window) observe(b *change.Batch, e *change.Event) {
 		return
 	}
 	key := b.Key(e)
+	if w.only != nil {
+		if _, ok := w.only[string(key)]; !ok {
+			return
+		}
+	}
 	t := w.keys[string(key)]
 	if t == nil {
 		t = &touch{}

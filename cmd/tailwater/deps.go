@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"time"
 
@@ -50,10 +51,10 @@ type runOptions struct {
 
 // finding is one thing that check --live says.
 type finding struct {
-	Part        string `json:"part"`              // "source shop", "sink search"
-	OK          bool   `json:"ok"`                // a good thing, or a fault
-	Message     string `json:"message"`           // one line
-	Fix         string `json:"fix,omitempty"`     // SQL or another way out
+	Part        string `json:"part"`                  // "source shop", "sink search"
+	OK          bool   `json:"ok"`                    // a good thing, or a fault
+	Message     string `json:"message"`               // one line
+	Fix         string `json:"fix,omitempty"`         // SQL or another way out
 	Unreachable bool   `json:"unreachable,omitempty"` // the part did not answer
 }
 
@@ -74,13 +75,13 @@ type dropRequest struct {
 
 // demoOptions are the flags of `tailwater demo`.
 type demoOptions struct {
-	DSN     string // of an empty PostgreSQL database
-	Check   bool   // run for a while without a terminal, kill -9 in the middle, compare everything
-	Listen  string
-	Dir     string // of the demo's data; "" = a temporary one
-	Keep    bool
-	Seconds time.Duration // of a check
-	Log     *slog.Logger
+	DSN    string        // of a PostgreSQL database
+	Check  bool          // run without a terminal, kill -9 the daemon, compare everything, end
+	For    time.Duration // of a check; 0 = the demo's own default
+	Listen string        // of the page; "" = the demo's own choice
+	Dir    string        // of the demo's data; "" = a temporary one
+	Rate   float64       // transactions a second; 0 = the demo's own default
+	Out    io.Writer     // what a person reads
 }
 
 // store is what view and log commands read: a running daemon, or a data

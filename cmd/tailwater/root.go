@@ -51,8 +51,8 @@ func (p *program) report(err error) {
 		fmt.Fprintln(p.stderr, problems.Error())
 		return
 	}
-	if text := err.Error(); text != "" {
-		fmt.Fprintln(p.stderr, "tailwater: "+oneLine(text))
+	if text := oneLine(err.Error()); text != "" {
+		fmt.Fprintln(p.stderr, "tailwater: "+strings.TrimPrefix(text, "tailwater "))
 	}
 }
 

@@ -212,38 +212,46 @@ func appendHstore(dst, text []byte) ([]byte, error) {
 	dst, gap := openSized(dst, len(text))
 	dst = append(dst, '{')
 	var scratch []byte
+	var ok bool
+	var err error
 	for first := true; len(text) > 0; first = false {
 		if !first {
-			var ok bool
 			if text, ok = bytes.CutPrefix(text, []byte(", ")); !ok {
 				return nil, errHstore
 			}
 			dst = append(dst, ',')
 		}
-		var err error
 		if dst, scratch, text, err = hstoreString(dst, scratch, text); err != nil {
 			return nil, err
 		}
-		text, ok := bytes.CutPrefix(text, []byte("=>"))
-		if !ok {
+		if text, ok = bytes.CutPrefix(text, []byte("=>")); !ok {
 			return nil, errHstore
 		}
 		dst = append(dst, ':')
-		rest, null := bytes.CutPrefix(text, []byte("NULL"))
-		if null {
-			dst = append(dst, "null"...)
-		} else if dst, scratch, rest, err = hstoreString(dst, scratch, text); err != nil {
+		if rest, null := bytes.CutPrefix(text, []byte("NULL")); null {
+			dst, text = append(dst, "null"...), rest
+			continue
+		}
+		if dst, scratch, text, err = hstoreString(dst, scratch, text); err != nil {
 			return nil, err
 		}
-		if len(rest) == 0 {
-			break
-		}
-		if dst, scratch, err = appendHstoreRest(dst, scratch, rest); err != nil {
-			return nil, err
-		}
-		break
 	}
 	return closeSized(append(dst, '}'), start, gap), nil
+}
+
+// hstoreString appends the quoted string that text starts with as a JSON string.
+func hstoreString(dst, scratch, text []byte) (out, kept, rest []byte, err error) {
+	if len(text) == 0 || text[0] != '"' {
+		return nil, nil, nil, errHstore
+	}
+	scratch, rest, err = unquote(scratch[:0], text, false)
+	if err != nil {
+		return nil, nil, nil, errHstore
+	}
+	if err := checkText(scratch); err != nil {
+		return nil, nil, nil, err
+	}
+	return change.AppendJSONString(dst, scratch), scratch, rest, nil
 }
 
 // appendMultirange takes {[1,3),[5,7)}.

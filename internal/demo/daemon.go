@@ -48,11 +48,11 @@ func (d *daemon) logText() string {
 	return string(text)
 }
 
-// alive returns an error with the end of its log if the daemon has ended.
+// alive returns an error with the last line of its log if the daemon has ended.
 func (d *daemon) alive() error {
 	select {
 	case <-d.done:
-		return fmt.Errorf("the daemon has ended: %v\n%s", d.cmd.ProcessState, lastLines(d.logText()[d.mark:], 15))
+		return fmt.Errorf("the daemon has ended (%v): %s", d.cmd.ProcessState, lastLine(d.logText()[d.mark:]))
 	default:
 		return nil
 	}
@@ -97,7 +97,7 @@ func (d *daemon) terminate() error {
 		return errors.New("the daemon did not stop within 30 s of SIGTERM: killed")
 	}
 	if code := d.cmd.ProcessState.ExitCode(); code != 0 {
-		return fmt.Errorf("the daemon stopped with exit code %d\n%s", code, lastLines(d.logText()[d.mark:], 15))
+		return fmt.Errorf("the daemon stopped with exit code %d: %s", code, lastLine(d.logText()[d.mark:]))
 	}
 	return nil
 }
@@ -110,12 +110,16 @@ func (d *daemon) command(ctx context.Context, args ...string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		return stdout.Bytes(), fmt.Errorf("tailwater %s: %w\n%s", strings.Join(args, " "), err, lastLines(stderr.String(), 10))
+		return stdout.Bytes(), fmt.Errorf("tailwater %s: %w: %s", strings.Join(args, " "), err, lastLine(stderr.String()))
 	}
 	return stdout.Bytes(), nil
 }
 
-func lastLines(text string, n int) string {
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+// lastLine is what a command that fails says why in.
+func lastLine(text string) string {
+	text = strings.TrimRight(text, "\n")
+	if text == "" {
+		return "it printed nothing"
+	}
+	return text[strings.LastIndexByte(text, '\n')+1:]
 }

@@ -69,7 +69,7 @@ var operations = []operation{
 // anyOf is the id of some row of a table, drawn by the parameter $1 between 0
 // and 1 over the range of ids.
 func anyOf(table string) string {
-	return fmt.Sprintf(`(SELECT id FROM %[1]s WHERE id >= (SELECT min(id) + floor($1::float8 * (max(id) - min(id) + 1)) FROM %[1]s) ORDER BY id LIMIT 1)`, table)
+	return fmt.Sprintf(`(SELECT id FROM %[1]s WHERE id >= (SELECT (min(id) + floor($1::float8 * (max(id) - min(id) + 1)))::bigint FROM %[1]s) ORDER BY id LIMIT 1)`, table)
 }
 
 // statement is an operation of one statement with more parameters drawn by args.

@@ -110,7 +110,7 @@ func TestRunReportsADeadDaemon(t *testing.T) {
 	opts, _ := fakeOptions(t, "right")
 	opts.Binary = "/bin/false"
 	err := Run(t.Context(), opts)
-	if err == nil || !strings.Contains(err.Error(), "the daemon has ended: exit status 1") {
+	if err == nil || !strings.Contains(err.Error(), "the daemon has ended (exit status 1): it printed nothing") {
 		t.Errorf("Run = %v", err)
 	}
 }

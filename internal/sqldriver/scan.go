@@ -31,12 +31,14 @@ type token struct {
 	start, end int    // bytes in the source
 }
 
-func (t *token) is(word string) bool   { return t.kind == tokWord && t.upper == word }
-func (t *token) symbol(s string) bool  { return t.kind == tokSymbol && t.text == s }
-func (t *token) leaf() bool            { return t.kind == tokNumber || t.kind == tokString }
-func isDigit(c byte) bool              { return c >= '0' && c <= '9' }
-func isWordStart(r rune) bool          { return r == '_' || unicode.IsLetter(r) }
-func isWordPart(r rune) bool           { return r == '_' || r == '$' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+func (t *token) is(word string) bool  { return t.kind == tokWord && t.upper == word }
+func (t *token) symbol(s string) bool { return t.kind == tokSymbol && t.text == s }
+func (t *token) leaf() bool           { return t.kind == tokNumber || t.kind == tokString }
+func isDigit(c byte) bool             { return c >= '0' && c <= '9' }
+func isWordStart(r rune) bool         { return r == '_' || unicode.IsLetter(r) }
+func isWordPart(r rune) bool {
+	return r == '_' || r == '$' || unicode.IsLetter(r) || unicode.IsDigit(r)
+}
 func isBlank(c byte) bool              { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 func (s *scanner) rest(at int) string  { return s.src[at:] }
 func (s *scanner) has(lit string) bool { return strings.HasPrefix(s.src[s.pos:], lit) }

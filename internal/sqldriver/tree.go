@@ -5,42 +5,42 @@ type Op uint8
 
 // The operators; behind each the meaning of Args and Text.
 const (
-	OpColumn    Op = iota // Text: the name; Quoted
-	OpNumber              // Text: digits[.digits][e±digits]
-	OpString              // Text: the string's value
-	OpTyped               // DATE '…', TIMESTAMP '…' …: Name: the type in upper case, Text: the string's value
-	OpNull                //
-	OpTrue                //
-	OpFalse               //
-	OpCall                // Name: the function in upper case; Args
-	OpCast                // Args[0] AS Type
-	OpCase                // Args: [operand] when, then, …, [else]; HasOperand, HasElse
-	OpNegate              // - Args[0]
-	OpNot                 //
-	OpAnd                 //
-	OpOr                  //
-	OpAdd                 //
-	OpSubtract            //
-	OpMultiply            //
-	OpDivide              //
-	OpModulo              //
-	OpConcat              // ||
-	OpJSONGet             // ->
-	OpJSONText            // ->>
-	OpEqual               // the six comparisons are in this order
-	OpNotEqual            //
-	OpLess                //
-	OpLessEqual           //
-	OpGreater             //
-	OpGreaterEqual        //
-	OpDistinct            // IS DISTINCT FROM; Not: IS NOT DISTINCT FROM
-	OpIsNull              // Not
-	OpIsTrue              // Not
-	OpIsFalse             // Not
-	OpIn                  // Args[0] IN the others; Not
-	OpBetween             // Args[0] BETWEEN Args[1] AND Args[2]; Not
-	OpLike                // Args[0] LIKE Args[1] [ESCAPE Args[2]]; Not
-	OpILike               //
+	OpColumn       Op = iota // Text: the name; Quoted
+	OpNumber                 // Text: digits[.digits][e±digits]
+	OpString                 // Text: the string's value
+	OpTyped                  // DATE '…', TIMESTAMP '…' …: Name: the type in upper case, Text: the string's value
+	OpNull                   //
+	OpTrue                   //
+	OpFalse                  //
+	OpCall                   // Name: the function in upper case; Args
+	OpCast                   // Args[0] AS Type
+	OpCase                   // Args: [operand] when, then, …, [else]; HasOperand, HasElse
+	OpNegate                 // - Args[0]
+	OpNot                    //
+	OpAnd                    //
+	OpOr                     //
+	OpAdd                    //
+	OpSubtract               //
+	OpMultiply               //
+	OpDivide                 //
+	OpModulo                 //
+	OpConcat                 // ||
+	OpJSONGet                // ->
+	OpJSONText               // ->>
+	OpEqual                  // the six comparisons are in this order
+	OpNotEqual               //
+	OpLess                   //
+	OpLessEqual              //
+	OpGreater                //
+	OpGreaterEqual           //
+	OpDistinct               // IS DISTINCT FROM; Not: IS NOT DISTINCT FROM
+	OpIsNull                 // Not
+	OpIsTrue                 // Not
+	OpIsFalse                // Not
+	OpIn                     // Args[0] IN the others; Not
+	OpBetween                // Args[0] BETWEEN Args[1] AND Args[2]; Not
+	OpLike                   // Args[0] LIKE Args[1] [ESCAPE Args[2]]; Not
+	OpILike                  //
 )
 
 // Node is one node of an expression.

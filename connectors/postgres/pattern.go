@@ -1,0 +1,89 @@
+package postgres
+
+import "strings"
+
+// pattern is a table name as Options.Tables has it: literal, or with * for any
+// run of characters, dots included.
+type pattern struct {
+	text    string // with the schema filled in
+	literal bool
+}
+
+func parsePattern(text string) pattern {
+	p := pattern{text: text, literal: !strings.Contains(text, "*")}
+	if !strings.Contains(text, ".") && (p.literal || text != "*") {
+		p.text = "public." + text
+	}
+	return p
+}
+
+func parsePatterns(texts []string) []pattern {
+	list := make([]pattern, len(texts))
+	for i, t := range texts {
+		list[i] = parsePattern(t)
+	}
+	return list
+}
+
+func (p pattern) match(name string) bool {
+	if p.literal {
+		return p.text == name
+	}
+	parts := strings.Split(p.text, "*")
+	rest, ok := strings.CutPrefix(name, parts[0])
+	if !ok {
+		return false
+	}
+	for _, part := range parts[1 : len(parts)-1] {
+		i := strings.Index(rest, part)
+		if i < 0 {
+			return false
+		}
+		rest = rest[i+len(part):]
+	}
+	return strings.HasSuffix(rest, parts[len(parts)-1])
+}
+
+func matchAny(list []pattern, name string) bool {
+	for _, p := range list {
+		if p.match(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// nearest returns the name that is most like the wanted one, "" if none is close.
+func nearest(want string, names []string) string {
+	best, bestDistance := "", len(want)/3+1
+	for _, n := range names {
+		if strings.EqualFold(n, want) {
+			return n
+		}
+		if d := distance(strings.ToLower(want), strings.ToLower(n)); d < bestDistance {
+			best, bestDistance = n, d
+		}
+	}
+	return best
+}
+
+// distance is Levenshtein's.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			next := min(row[j]+1, row[j-1]+1, diagonal+cost)
+			diagonal, row[j] = row[j], next
+		}
+	}
+	return row[len(b)]
+}

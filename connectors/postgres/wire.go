@@ -1,0 +1,161 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// wire is a replication connection after START_REPLICATION. One goroutine
+// reads; others may send status.
+type wire struct {
+	conn net.Conn
+
+	buf        []byte
+	start, end int // what was read and not taken
+
+	mu  sync.Mutex // guards writes
+	out [39]byte
+}
+
+// Sizes of the read buffer: what it begins with and is brought back to, and the
+// steps in which it grows for a message, so that a wrong length takes no memory.
+const (
+	wireBuffer = 256 << 10
+	wireGrow   = 4 << 20
+	// maxMessage is what PostgreSQL can send: a field has at most 1 GiB.
+	maxMessage = 1<<31 - 1
+)
+
+func newWire(conn net.Conn) *wire { return &wire{conn: conn, buf: make([]byte, wireBuffer)} }
+
+// startReplication takes the session's connection over and starts streaming.
+func startReplication(s *session, command string, timeout time.Duration) (*wire, error) {
+	h, err := s.conn.Hijack()
+	if err != nil {
+		return nil, fmt.Errorf("take the replication connection over: %w", err)
+	}
+	w := newWire(h.Conn)
+	if err := w.start1(command, timeout); err != nil {
+		w.conn.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *wire) start1(command string, timeout time.Duration) error {
+	_ = w.conn.SetDeadline(time.Now().Add(timeout))
+	query, err := (&pgproto3.Query{String: command}).Encode(nil)
+	if err != nil {
+		return err
+	}
+	if _, err := w.conn.Write(query); err != nil {
+		return fmt.Errorf("start replication: %w", err)
+	}
+	for {
+		kind, body, err := w.next()
+		if err != nil {
+			return fmt.Errorf("start replication: %w", err)
+		}
+		switch kind {
+		case 'W': // CopyBothResponse
+			return w.conn.SetDeadline(time.Time{})
+		case 'E':
+			return fmt.Errorf("start replication: %w", serverError(body))
+		case 'N', 'S':
+		default:
+			return fmt.Errorf("start replication: %w: message %q", errMessage, kind)
+		}
+	}
+}
+
+// next returns the next message of the connection; the body is valid until the next call.
+func (w *wire) next() (kind byte, body []byte, err error) {
+	if err := w.fill(5); err != nil {
+		return 0, nil, err
+	}
+	kind = w.buf[w.start]
+	n := int64(binary.BigEndian.Uint32(w.buf[w.start+1:]))
+	if n < 4 || n > maxMessage {
+		return 0, nil, fmt.Errorf("%w: a length of %d", errMessage, n)
+	}
+	if err := w.fill(int(n) + 1); err != nil {
+		return 0, nil, err
+	}
+	body = w.buf[w.start+5 : w.start+1+int(n)]
+	w.start += int(n) + 1
+	return kind, body, nil
+}
+
+// fill reads until n bytes are there.
+func (w *wire) fill(n int) error {
+	if w.end-w.start >= n {
+		return nil
+	}
+	w.makeRoom(n)
+	for w.end-w.start < n {
+		if w.end == len(w.buf) {
+			grown := make([]byte, min(len(w.buf)+max(len(w.buf), wireGrow), w.start+n))
+			copy(grown, w.buf[:w.end])
+			w.buf = grown
+		}
+		m, err := w.conn.Read(w.buf[w.end:])
+		w.end += m
+		if err != nil && w.end-w.start < n {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeRoom moves what is left to the front, and gives a large buffer back.
+func (w *wire) makeRoom(n int) {
+	left := w.buf[w.start:w.end]
+	if len(w.buf) > wireBuffer && n <= wireBuffer && len(left) <= wireBuffer {
+		small := make([]byte, wireBuffer)
+		w.start, w.end = 0, copy(small, left)
+		w.buf = small
+		return
+	}
+	if w.start > 0 {
+		w.start, w.end = 0, copy(w.buf, left)
+	}
+}
+
+// status tells the server what is durable, and asks for an answer if ping is set.
+func (w *wire) status(durable LSN, now time.Time, ping bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := append(w.out[:0], 'd')
+	b = binary.BigEndian.AppendUint32(b, 38)
+	b = append(b, 'r')
+	for range 3 { // written, flushed, applied
+		b = binary.BigEndian.AppendUint64(b, uint64(durable))
+	}
+	b = binary.BigEndian.AppendUint64(b, uint64(now.UnixMicro()-946684800*1000000))
+	flag := byte(0)
+	if ping {
+		flag = 1
+	}
+	b = append(b, flag)
+	_ = w.conn.SetWriteDeadline(now.Add(30 * time.Second))
+	_, err := w.conn.Write(b)
+	return err
+}
+
+func (w *wire) close() error { return w.conn.Close() }
+
+// serverError reads an ErrorResponse.
+func serverError(body []byte) error {
+	var e pgproto3.ErrorResponse
+	if err := e.Decode(body); err != nil {
+		return errors.Join(errMessage, err)
+	}
+	return &pgconn.PgError{Severity: e.Severity, Code: e.Code, Message: e.Message, Detail: e.Detail, Hint: e.Hint}
+}

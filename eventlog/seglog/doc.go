@@ -1,0 +1,44 @@
+// Package seglog keeps an event log on local disk: a journal in commit order
+// and, for each partition, immutable segments sealed from it. Both hold Kafka
+// record batches (version 2).
+//
+//	DIR/journal/000000000001.journal           journal files, numbered from 1
+//	DIR/topics/000017-short-name/meta          full name and spec, for people
+//	DIR/topics/000017-short-name/P-BASE-NEXT.seg
+//
+// A journal file, version 1, is a 16-byte header ("TWJL", u16 version, u16 zero,
+// u64 file number) and then entries to the end. Integers are little-endian and
+// checksums are CRC-32C, seeded with the file's number so that an entry of a
+// recycled file never looks like one of this.
+//
+//	0         4         8      9              9+n
+//	+---------+---------+------+--------------+
+//	| crc     | n       | kind | n payload    |   entry
+//	+---------+---------+------+--------------+
+//
+// The crc covers everything behind it. Kind 1 is a group: new topics,
+// consumers' marks, transactions and their batches, made durable by one sync.
+// Kind 2 is reserved for adopting a streamed transaction's file, kind 3 is the
+// checkpoint that starts each file, kind 4 the sparse index that ends a closed
+// one. docs/log-format.md gives the payloads.
+//
+// # Invariants
+//
+//   - A group without its entry does not exist for readers; one with it exists whole.
+//   - An entry is written only after the sync before it returned (V18), so a bad
+//     entry with a good one behind it is damage: a CorruptError. A bad last entry
+//     was torn: Open cuts it, and every offset and the next CSN skip 2^32 (V20),
+//     since it may have been acknowledged.
+//   - A file and its directory are synced before anything in it is acknowledged (V17).
+//     A newest file without a whole checkpoint never held anything and is dropped (V19).
+//   - A closed file ends where the checkpoint of the next one says.
+//   - An offset, once assigned, is never reused or moved; sealing and compaction leave gaps.
+//   - Each transaction has an ordinal, its offset in the topic _tx: the place of
+//     readers, the same in the journal and behind it.
+//   - Sealed records that the journal still holds are the same; either may be read.
+//
+// # Goroutines
+//
+// Appends queue; whoever holds the writer's token writes for all. Readers take
+// the log's read lock only to find their place. Run seals in the background.
+package seglog

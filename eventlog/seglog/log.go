@@ -1,0 +1,223 @@
+package seglog
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/tailwater/tailwater/eventlog"
+	"github.com/tailwater/tailwater/internal/vfs"
+)
+
+// txTopic is the topic _tx, made with the log: one record a transaction, at its ordinal.
+const txTopic eventlog.TopicID = 1
+
+// Log is an eventlog.Log on local disk.
+type Log struct {
+	dir      string
+	opts     Options
+	readOnly bool
+
+	queueMu sync.Mutex
+	queue   []*request
+	closing bool
+
+	token chan struct{} // holds one value while nobody writes
+	w     writer        // of the token's holder
+
+	sealMu sync.Mutex // one sealing at a time
+
+	mu      sync.RWMutex // guards what follows
+	st      *state       // of what is durable
+	files   []*journalFile
+	tail    tail
+	segs    map[partKey][]*segment
+	changed chan struct{}
+	rolled  chan struct{} // closed when a journal file was closed
+	closed  bool
+	fatal   error
+	counts  counts
+}
+
+type counts struct{ appends, syncs, bytes int64 }
+
+type partKey struct {
+	topic     eventlog.TopicID
+	partition int32
+}
+
+func (l *Log) path(elem string) string { return l.dir + "/" + elem }
+
+func (l *Log) fs() vfs.FS { return l.opts.FS }
+
+// ID names the log for as long as its directory lives.
+func (l *Log) ID() [16]byte {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.st.id
+}
+
+// Topic returns the topic of that name.
+func (l *Log) Topic(name string) (eventlog.Topic, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if t := l.st.byName[name]; t != nil {
+		return t.topic, true
+	}
+	return eventlog.Topic{}, false
+}
+
+func (l *Log) topicByID(id eventlog.TopicID) (eventlog.Topic, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if t := l.st.topic(id); t != nil {
+		return t.topic, true
+	}
+	return eventlog.Topic{}, false
+}
+
+// Topics returns all topics in the order of their ids.
+func (l *Log) Topics() []eventlog.Topic {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	out := make([]eventlog.Topic, len(l.st.topics))
+	for i, t := range l.st.topics {
+		out[i] = t.topic
+	}
+	return out
+}
+
+// Frontier returns the largest CSN for which every record with CSN <= it is durable.
+func (l *Log) Frontier() eventlog.CSN {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.st.frontier
+}
+
+// Changed returns a channel that is closed at the next append.
+func (l *Log) Changed() <-chan struct{} {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.changed
+}
+
+// SourceState returns the last durable position of a source.
+func (l *Log) SourceState(source string) (eventlog.SourceState, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	s, ok := l.st.sources[source]
+	s.Position = slices.Clone(s.Position)
+	return s, ok
+}
+
+// EndOffsets returns the next offset of each partition.
+func (l *Log) EndOffsets(topic eventlog.TopicID) []eventlog.Offset {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if t := l.st.topic(topic); t != nil {
+		return slices.Clone(t.next)
+	}
+	return nil
+}
+
+// StartOffsets returns the first offset of each partition that is still kept.
+func (l *Log) StartOffsets(topic eventlog.TopicID) []eventlog.Offset {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	t := l.st.topic(topic)
+	if t == nil {
+		return nil
+	}
+	out := make([]eventlog.Offset, len(t.next))
+	for p := range out {
+		if s := l.segs[partKey{topic, int32(p)}]; len(s) > 0 {
+			out[p] = s[0].base
+		} else if len(l.files) > 0 {
+			out[p] = l.files[0].start(topic, int32(p))
+		}
+	}
+	return out
+}
+
+// Checkpoint returns the mark of a consumer, nil if there is none.
+func (l *Log) Checkpoint(consumer string) (eventlog.Checkpoint, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return slices.Clone(l.st.marks[consumer]), nil
+}
+
+// Checkpoints returns the marks of all consumers.
+func (l *Log) Checkpoints() (map[string]eventlog.Checkpoint, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	out := maps.Clone(l.st.marks)
+	for k, v := range out {
+		out[k] = slices.Clone(v)
+	}
+	return out, nil
+}
+
+// Stats describes the log.
+func (l *Log) Stats() eventlog.Stats {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	s := eventlog.Stats{
+		Frontier: l.st.frontier, AppendedBytes: l.counts.bytes, Appends: l.counts.appends, Syncs: l.counts.syncs,
+		JournalFiles: len(l.files),
+	}
+	for _, f := range l.files {
+		s.JournalBytes += f.size
+	}
+	if len(l.files) > 0 {
+		s.OldestCSN = l.files[0].nextCSN
+	}
+	for _, t := range l.st.topics {
+		ts := l.topicStats(t)
+		s.SegmentBytes += ts.Bytes
+		s.Topics = append(s.Topics, ts)
+	}
+	return s
+}
+
+func (l *Log) topicStats(t *topicState) eventlog.TopicStats {
+	ts := eventlog.TopicStats{Name: t.topic.Spec.Name, Partitions: t.topic.Spec.Partitions}
+	for p, next := range t.next {
+		segs := l.segs[partKey{t.topic.ID, int32(p)}]
+		start := l.files[0].start(t.topic.ID, int32(p))
+		if len(segs) > 0 {
+			start = segs[0].base
+		}
+		ts.Records += int64(next - start)
+		for _, s := range segs {
+			ts.Bytes += s.size
+		}
+	}
+	return ts
+}
+
+// Close waits for appends in flight and refuses further ones.
+func (l *Log) Close() error {
+	l.queueMu.Lock()
+	first := !l.closing
+	l.closing = true
+	l.queueMu.Unlock()
+	if !first || l.readOnly {
+		return nil
+	}
+	<-l.token // nobody writes any more, and nobody will
+	l.sealMu.Lock()
+	defer l.sealMu.Unlock()
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	if l.w.f == nil {
+		return nil
+	}
+	if err := l.w.f.Close(); err != nil {
+		return fmt.Errorf("close %s: %w", l.w.file.path, err)
+	}
+	return nil
+}
+
+var _ eventlog.Log = (*Log)(nil)

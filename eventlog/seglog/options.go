@@ -1,0 +1,56 @@
+package seglog
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/tailwater/tailwater/internal/vfs"
+)
+
+// Options of a log. The zero value works.
+type Options struct {
+	FS    vfs.FS           // default: the operating system's
+	Clock func() time.Time // default time.Now
+	// FileBytes closes a journal file that has grown to it: default 64 MiB.
+	FileBytes int64
+	// JournalBytes is what sealing leaves in the journal for live readers: default 1 GiB.
+	JournalBytes int64
+	// TailBytes bounds the newest groups kept in memory: default 32 MiB.
+	TailBytes int64
+	// SealBatch is the size, uncompressed, at which a sealed batch ends: default 64 KiB.
+	SealBatch int
+	// GroupBytes bounds what concurrent appends put into one group: default 16 MiB.
+	// One append is never split.
+	GroupBytes int
+	// TrustClock accepts a clock more than a year past the last record.
+	TrustClock bool
+	Logger     *slog.Logger // default: discards
+}
+
+func (o Options) withDefaults() Options {
+	if o.FS == nil {
+		o.FS = vfs.OS
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.FileBytes <= 0 {
+		o.FileBytes = 64 << 20
+	}
+	if o.JournalBytes <= 0 {
+		o.JournalBytes = 1 << 30
+	}
+	if o.TailBytes <= 0 {
+		o.TailBytes = 32 << 20
+	}
+	if o.SealBatch <= 0 {
+		o.SealBatch = 64 << 10
+	}
+	if o.GroupBytes <= 0 {
+		o.GroupBytes = 16 << 20
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}

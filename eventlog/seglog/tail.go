@@ -1,0 +1,57 @@
+package seglog
+
+import (
+	"sort"
+
+	"github.com/tailwater/tailwater/eventlog"
+)
+
+// tail is the newest groups in memory. A reader holds at most the one payload
+// it is at; what it has not reached when it falls out, it reads from disk.
+type tail struct {
+	groups []tailGroup
+	bytes  int64
+	max    int64
+}
+
+type tailGroup struct {
+	first, end uint64       // ordinals
+	csn        eventlog.CSN // all transactions before it have CSNs below this
+	payload    []byte
+}
+
+func (t *tail) add(g tailGroup) {
+	t.groups = append(t.groups, g)
+	t.bytes += int64(len(g.payload))
+	drop := 0
+	for t.bytes > t.max && drop < len(t.groups) {
+		t.bytes -= int64(len(t.groups[drop].payload))
+		t.groups[drop].payload = nil
+		drop++
+	}
+	t.groups = t.groups[drop:]
+}
+
+func (t *tail) clear() { t.groups, t.bytes = nil, 0 }
+
+// find returns the group that holds an ordinal, or the first behind a gap at it;
+// nil if the tail does not reach back so far.
+func (t *tail) find(ordinal uint64) *tailGroup {
+	if len(t.groups) == 0 || t.groups[0].first > ordinal {
+		return nil
+	}
+	i := sort.Search(len(t.groups), func(i int) bool { return t.groups[i].end > ordinal })
+	if i == len(t.groups) {
+		return nil
+	}
+	return &t.groups[i]
+}
+
+// findCSN returns the ordinal of the last group before which all CSNs are below csn.
+func (t *tail) findCSN(csn eventlog.CSN) (uint64, bool) {
+	i := sort.Search(len(t.groups), func(i int) bool { return t.groups[i].csn > csn })
+	if i == 0 {
+		return 0, false
+	}
+	return t.groups[i-1].first, true
+}
