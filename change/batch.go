@@ -92,6 +92,9 @@ type Batch struct {
 	More     bool
 	Events   []Event
 	Controls []Control
+	// Schemas become known in the log with this batch, whether or not an event
+	// uses them: a table without rows has a layout too.
+	Schemas []*Schema
 	// Sweep, in a batch of kind Chunk without events, asks ingest to append a
 	// tombstone for each key of Topic whose newest record is older than the
 	// control record Since of the topic _snapshots.SOURCE.

@@ -18,6 +18,7 @@ type decoder struct {
 	problems Problems
 	warnings Problems
 	places   map[string]Pos
+	keys     map[string]bool // every key that was asked for, if not nil
 }
 
 func (d *decoder) problem(pos Pos, message, hint string) {
@@ -92,6 +93,9 @@ func (d *decoder) object(n *node, pos Pos) *object {
 // child is the value of a key, or nil if it is absent.
 func (o *object) child(key string) *node {
 	o.known = append(o.known, key)
+	if o.d.keys != nil {
+		o.d.keys[key] = true
+	}
 	if e := o.n.entry(key); e != nil {
 		return e.value
 	}

@@ -217,7 +217,7 @@ func (d *decoder) redisURL(n *node, text string, x *RedisSink) (addr string, ok 
 	return u.Host, true
 }
 
-var analyzers = []string{"standard", "simple", "keyword", "en", "ar", "cjk", "da", "de", "es", "fi", "fr", "hu", "it", "nl", "no", "pt", "ro", "ru", "sv", "tr"}
+var analyzers = []string{"standard", "simple", "web", "keyword"}
 
 func (d *decoder) local(o *object) *LocalSink {
 	x := &LocalSink{Analyzer: "standard"}

@@ -172,13 +172,15 @@ func parsePattern(text, schema string) (Pattern, error) {
 		return p, fmt.Errorf("%s names no table: %w", quote(text), err)
 	case strings.Contains(text, "*"):
 		p.full = strings.Join(parts, ".")
-		if len(parts) == 1 && !strings.HasPrefix(text, "*") {
+		if len(parts) == 1 && text != "*" {
 			p.full = schema + "." + p.full
 		}
 	case len(parts) == 1:
 		p.Schema, p.Table = schema, parts[0]
+		p.full = schema + "." + parts[0]
 	case len(parts) == 2:
 		p.Schema, p.Table = parts[0], parts[1]
+		p.full = parts[0] + "." + parts[1]
 	default:
 		return p, fmt.Errorf("%s has too many parts for a table of the source", quote(text))
 	}

@@ -91,6 +91,9 @@ func parseDSN(text string) (SourceKind, Address, error) {
 	if a.Hosts, err = parseHosts(authority, params); err != nil {
 		return kind, a, err
 	}
+	if _, err := url.Parse(text); err != nil {
+		return kind, a, errors.New("a character of its user or password must be percent-encoded, or its host is no name and no address")
+	}
 	a.User = firstOf(a.User, params.Get("user"))
 	a.Database = firstOf(a.Database, params.Get("dbname"))
 	a.SSLMode = firstOf(params.Get("sslmode"), params.Get("tls"))

@@ -61,7 +61,7 @@ func (s *source) excerpt(line, col int) string {
 
 // shown is a line with tabs as one blank, secrets masked, and a bounded length.
 func (s *source) shown(line int) string {
-	text := mask(s.lines[line-1])
+	text := maskLong(s.lines[line-1])
 	if s.secret[line] && text == s.lines[line-1] {
 		text = maskAll(text)
 	}
@@ -98,6 +98,19 @@ var (
 	secretParam = regexp.MustCompile(`(?i)((?:password|passwd|token|secret)=)[^&\s"'}]+`)
 	onlyRefs    = regexp.MustCompile(`^["']?\$\{[^}]*\}["']?\s*$`)
 )
+
+// maskLong is mask of a line that may be very long, of which it looks at the
+// start only.
+func maskLong(line string) string {
+	const most = 4096
+	if len(line) <= most {
+		return mask(line)
+	}
+	return openPassword.ReplaceAllString(mask(strings.ToValidUTF8(line[:most], "")), "${1}:***")
+}
+
+// openPassword is a URL's user and what follows, whose end was cut off.
+var openPassword = regexp.MustCompile(`(://[^:/@\s]*):[^@]*$`)
 
 // mask hides what looks like a secret in a line of YAML; references stay.
 func mask(line string) string {

@@ -33,7 +33,7 @@ func TestYAML(t *testing.T) {
 
 func TestYAMLHidesSecrets(t *testing.T) {
 	cfg := mustParse(t, `
-sources: { shop: { postgres: { dsn: "postgres://u:hunter2@127.0.0.1/shop?password=hunter2", tables: [public.*], columns: { public.users.email: { hash: hunter2 } } } } }
+sources: { shop: { postgres: { dsn: "postgres://u:hunter2@127.0.0.1/shop?password=hunter2", tables: [public.*] } } }
 sinks: { s: { elasticsearch: { url: "http://127.0.0.1:9200", username: u, password: hunter2 } }, c: { redis: { addr: "redis://:hunter2@127.0.0.1" } } }
 server: { token: hunter2 }
 `)

@@ -121,6 +121,9 @@ type Pattern struct {
 // Literal tells a pattern that names exactly one table.
 func (p Pattern) Literal() bool { return p.Table != "" }
 
+// Full is the pattern with the default schema filled in and without quotes.
+func (p Pattern) Full() string { return p.full }
+
 // Match tells whether the pattern takes a table.
 func (p Pattern) Match(schema, table string) bool {
 	if p.Literal() {

@@ -1,6 +1,7 @@
 package connectors
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/tailwater/tailwater/change"
@@ -17,17 +18,40 @@ var _ History = (*LogHistory)(nil)
 
 func (h *LogHistory) LogID() [16]byte { return h.Log.ID() }
 
-// Last returns the last durable position of the source.
+// Last returns the last durable position of the source; none after Forget.
 func (h *LogHistory) Last() (change.Position, bool) {
 	st, ok := h.Log.SourceState(h.Source)
-	if !ok {
+	if forgotten, err := h.forgotten(); !ok || err != nil || st.CSN <= forgotten {
 		return change.Position{}, false
 	}
 	pos, err := change.DecodePosition(st.Position)
 	return pos, err == nil && !pos.IsZero()
 }
 
-// Marks returns the newest marks of each run, in log order.
+// Forget makes the source start anew: what the log has of it stays, but its
+// position counts no more and every table is read again, with a sweep at the end.
+func (h *LogHistory) Forget() error {
+	if err := h.SetIntent(nil); err != nil {
+		return err
+	}
+	return h.Log.SaveCheckpoint("forgotten/"+h.Source, binary.AppendUvarint(nil, uint64(h.Log.Frontier())))
+}
+
+// forgotten returns the CSN up to which the source's past was given up; 0 if it was not.
+func (h *LogHistory) forgotten() (eventlog.CSN, error) {
+	c, err := h.Log.Checkpoint("forgotten/" + h.Source)
+	if err != nil || c == nil {
+		return 0, err
+	}
+	csn, n := binary.Uvarint(c)
+	if n != len(c) {
+		return 0, fmt.Errorf("the checkpoint forgotten/%s is no number", h.Source)
+	}
+	return eventlog.CSN(csn), nil
+}
+
+// Marks returns the newest marks of each run, in log order. Runs from before
+// Forget come as stopped.
 func (h *LogHistory) Marks() ([]*change.SnapshotMark, error) {
 	marks, err := h.marks()
 	list := make([]*change.SnapshotMark, len(marks))
@@ -45,7 +69,11 @@ type markAt struct {
 func (h *LogHistory) marks() ([]markAt, error) {
 	var list []markAt
 	at := map[string]int{}
-	err := readControl(h.Log, change.TopicSnapshots+h.Source, func(r eventlog.Record) error {
+	forgotten, err := h.forgotten()
+	if err != nil {
+		return nil, err
+	}
+	err = readControl(h.Log, change.TopicSnapshots+h.Source, func(r eventlog.Record) error {
 		if !change.IsSnapshotMark(r.Key) {
 			return nil
 		}
@@ -60,6 +88,9 @@ func (h *LogHistory) marks() ([]markAt, error) {
 		if err != nil {
 			return fmt.Errorf("offset %d of %s%s: %w", r.Offset, change.TopicSnapshots, h.Source, err)
 		}
+		if r.CSN <= forgotten && m.State != change.SnapshotBegun {
+			m.State = change.SnapshotStopped
+		}
 		at[string(r.Key)] = len(list)
 		list = append(list, markAt{m, r.CSN})
 		return nil
@@ -70,7 +101,19 @@ func (h *LogHistory) marks() ([]markAt, error) {
 			kept = append(kept, m)
 		}
 	}
-	return kept, err
+	return stopForgotten(kept, forgotten), err
+}
+
+// stopForgotten ends the runs that began before the source was forgotten.
+func stopForgotten(marks []markAt, forgotten eventlog.CSN) []markAt {
+	for _, m := range marks {
+		if m.csn <= forgotten && m.mark.State == change.SnapshotBegun {
+			stopped := *m.mark
+			stopped.State = change.SnapshotStopped
+			marks = append(marks, markAt{&stopped, m.csn})
+		}
+	}
+	return marks
 }
 
 // Recent calls fn for the source's transactions since the beginning of the

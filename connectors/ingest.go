@@ -239,23 +239,39 @@ func (p *pendingTx) add(r eventlog.Record) {
 
 // addSchemas adds a record for each layout that its topic has not had.
 func (in *Ingest) addSchemas(p *pendingTx, b *change.Batch) error {
+	for _, s := range b.Schemas {
+		if _, err := in.topic(s.Topic); err != nil {
+			return err
+		}
+		if err := in.addSchema(p, s); err != nil {
+			return err
+		}
+	}
 	var last *change.Schema
 	for i := range b.Events {
-		s := b.Events[i].Schema
-		if s == last || in.schemas.known(s) {
-			last = s
-			continue
-		}
-		id, layout, fresh := in.schemas.assign(s)
-		if fresh {
-			t, err := in.topic(change.TopicSchemas)
-			if err != nil {
+		if s := b.Events[i].Schema; s != last {
+			if err := in.addSchema(p, s); err != nil {
 				return err
 			}
-			p.add(eventlog.Record{Topic: t.ID, Op: uint8(change.OpSchema), Key: change.SchemaKey(s.Topic, id), Value: layout})
+			last = s
 		}
-		last = s
 	}
+	return nil
+}
+
+func (in *Ingest) addSchema(p *pendingTx, s *change.Schema) error {
+	if in.schemas.known(s) {
+		return nil
+	}
+	id, layout, fresh := in.schemas.assign(s)
+	if !fresh {
+		return nil
+	}
+	t, err := in.topic(change.TopicSchemas)
+	if err != nil {
+		return err
+	}
+	p.add(eventlog.Record{Topic: t.ID, Op: uint8(change.OpSchema), Key: change.SchemaKey(s.Topic, id), Value: layout})
 	return nil
 }
 

@@ -13,10 +13,11 @@ type schemaRegistry struct {
 	byLayout map[string]map[string]uint32 // topic, layout
 	last     map[string]uint32            // highest id of a topic
 	bySchema map[*change.Schema]uint32    // those seen, by identity
+	current  map[string]uint32            // the id of the topic's newest record: its layout now
 }
 
 func openSchemas(log eventlog.Log) (*schemaRegistry, error) {
-	r := &schemaRegistry{byLayout: map[string]map[string]uint32{}, last: map[string]uint32{}, bySchema: map[*change.Schema]uint32{}}
+	r := &schemaRegistry{byLayout: map[string]map[string]uint32{}, last: map[string]uint32{}, bySchema: map[*change.Schema]uint32{}, current: map[string]uint32{}}
 	err := readSchemas(log, func(s *change.Schema, layout []byte) { r.put(s.Topic, string(layout), s.ID) })
 	return r, err
 }
@@ -70,22 +71,29 @@ func (r *schemaRegistry) put(topic, layout string, id uint32) {
 	}
 	m[layout] = id
 	r.last[topic] = max(r.last[topic], id)
+	r.current[topic] = id
 }
 
-func (r *schemaRegistry) known(s *change.Schema) bool { _, ok := r.bySchema[s]; return ok }
+// known reports whether s needs no record: it has an id, and is its topic's newest layout.
+func (r *schemaRegistry) known(s *change.Schema) bool {
+	id, ok := r.bySchema[s]
+	return ok && r.current[s.Topic] == id
+}
 
 func (r *schemaRegistry) id(s *change.Schema) uint32 { return r.bySchema[s] }
 
-// assign gives s its id; fresh tells that its layout needs a record.
+// assign gives s its id; fresh tells that a record is due: the layout is new, or
+// one that the topic returns to, so that the newest record is always its layout now.
 func (r *schemaRegistry) assign(s *change.Schema) (id uint32, layout []byte, fresh bool) {
 	layout = s.AppendLayout(nil)
 	id, ok := r.byLayout[s.Topic][string(layout)]
 	if !ok {
 		id = r.last[s.Topic] + 1
-		r.put(s.Topic, string(layout), id)
 	}
+	fresh = r.current[s.Topic] != id
+	r.put(s.Topic, string(layout), id)
 	r.bySchema[s] = id
-	return id, layout, !ok
+	return id, layout, fresh
 }
 
 // ReadSchemas calls fn for every schema of every topic, in the order they were made.

@@ -94,7 +94,7 @@ func keyNumbers(s *change.Schema) []uint32 {
 // bind readies the unit for these images; it stays unbound if one does not serve it.
 func (u *unit) bind(tables map[string]*image.Table) error {
 	u.bound = nil
-	if !served(u.needs, tables) {
+	if !serves(u.needs, tables) {
 		return nil
 	}
 	var err error
@@ -102,7 +102,7 @@ func (u *unit) bind(tables map[string]*image.Table) error {
 	return err
 }
 
-func served(needs map[string]image.Need, tables map[string]*image.Table) bool {
+func serves(needs map[string]image.Need, tables map[string]*image.Table) bool {
 	for topic, need := range needs {
 		t := tables[topic]
 		if t == nil || !t.Serves(need) {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -28,7 +29,7 @@ var (
 	sinkWrites          = desc("sink_writes_total", "Document versions answered by the sink since the start.", "sink", "view", "result")
 	sinkLagSeconds      = desc("sink_lag_seconds", "Age of the oldest document version that the sink has not taken.", "sink", "view")
 	deadLetters         = desc("dlq_records", "Rejected documents that no good version has replaced.", "sink")
-	errorsTotal         = desc("errors_total", "Parts that are stopped or retrying now.", "part", "kind")
+	errorsTotal         = desc("errors_total", "Faults since the start: interruptions of a source, retries and rejections of a sink, stops of a view.", "part", "kind")
 )
 
 func (c collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
@@ -38,6 +39,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	send := func(d *prometheus.Desc, t prometheus.ValueType, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, t, v, labels...)
 	}
+	faults := map[string]float64{}
 	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
 	send(logAppendedBytes, counter, float64(s.Log.AppendedBytes))
 	send(logFrontier, gauge, float64(s.Log.FrontierCSN))
@@ -51,12 +53,14 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		for _, t := range x.Snapshots {
 			send(snapshotRows, counter, float64(t.Rows), x.Name, t.Topic)
 		}
-		send(errorsTotal, gauge, stopped(x.Reason), "source", x.Name)
+		faults["source interrupted"] += float64(x.Interruptions)
 	}
 	for _, x := range s.Views {
 		send(viewLagSeconds, gauge, x.LagSeconds, x.Name)
 		send(viewDocuments, gauge, float64(x.Documents), x.Name)
-		send(errorsTotal, gauge, stopped(x.Reason), "view", x.Name)
+		if x.State == "stopped" {
+			faults["view stopped"]++
+		}
 	}
 	letters := map[string]int64{}
 	for _, x := range s.Sinks {
@@ -65,19 +69,17 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		send(sinkWrites, counter, float64(x.Rejected), x.Sink, x.View, "rejected")
 		send(sinkWrites, counter, float64(x.Retries), x.Sink, x.View, "retried")
 		send(sinkLagSeconds, gauge, x.LagSeconds, x.Sink, x.View)
-		send(errorsTotal, gauge, stopped(x.Reason), "sink", x.Sink+"/"+x.View)
+		faults["sink retried"] += float64(x.Retries)
+		faults["sink rejected"] += float64(x.Rejected)
 		letters[x.Sink] += x.DeadLetters
+	}
+	for name, n := range faults {
+		part, kind, _ := strings.Cut(name, " ")
+		send(errorsTotal, counter, n, part, kind)
 	}
 	for sink, n := range letters {
 		send(deadLetters, gauge, float64(n), sink)
 	}
-}
-
-func stopped(reason string) float64 {
-	if reason != "" {
-		return 1
-	}
-	return 0
 }
 
 func metricsHandler(d Daemon) http.Handler {

@@ -28,6 +28,7 @@ type SourceStatus struct {
 	LagSeconds    float64          `json:"lag_seconds"`
 	RetainedBytes int64            `json:"retained_bytes"` // -1 unknown
 	Rows          map[string]int64 `json:"rows,omitempty"`
+	Interruptions int64            `json:"interruptions"` // since the start
 	Snapshots     []SnapshotStatus `json:"snapshots,omitempty"`
 }
 

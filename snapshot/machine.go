@@ -1,6 +1,8 @@
 package snapshot
 
 import (
+	"slices"
+
 	"github.com/tailwater/tailwater/change"
 )
 
@@ -31,7 +33,9 @@ type Moved struct {
 	// Txs are the transactions that exchanged it; all of them must be streamed
 	// truncates to explain it. "" is one that is not known.
 	Txs []string
-	// Of another run, as in Start.
+	// Explained is the connector's state behind all chunks, if they do.
+	Explained []byte
+	// Of another run, as in Start, if not.
 	Cursor  []byte
 	Total   int64
 	NoSweep bool
@@ -144,6 +148,9 @@ func (m *Machine) Wanted() Place {
 	for i := range m.checks {
 		p = max(p, m.checks[i].after)
 	}
+	for _, topic := range m.order {
+		p = max(p, m.tables[topic].run.after)
+	}
 	if p <= m.passed {
 		return 0
 	}
@@ -182,6 +189,11 @@ func (m *Machine) Check(topic string, after Place, moved Moved) {
 	m.checks = append(m.checks, check{topic, after, moved})
 }
 
+// Checking reports whether a Check of the topic waits for the stream.
+func (m *Machine) Checking(topic string) bool {
+	return slices.ContainsFunc(m.checks, func(c check) bool { return c.topic == topic })
+}
+
 // Deliver answers an ActionRead.
 func (m *Machine) Deliver(c *Chunk) {
 	r := m.current
@@ -196,7 +208,7 @@ func (m *Machine) Deliver(c *Chunk) {
 		r.retry()
 	default:
 		r.chunk = c
-		if c.Schema == nil || len(c.Schema.Key) > 0 {
+		if r.keys == nil && (c.Schema == nil || len(c.Schema.Key) > 0) {
 			r.window.restrict(c.Rows)
 		}
 	}

@@ -220,7 +220,7 @@ func TestModel(t *testing.T) {
 
 // TestModelSeesMutants: each protection matters, and the model would tell.
 func TestModelSeesMutants(t *testing.T) {
-	for _, mutant := range []string{"lsn", "nowait", "latecollect", "noowed", "norequest", "partialwhole", "forget", "nobarrier", "nolock", "nofilenode", "nomoved"} {
+	for _, mutant := range []string{"lsn", "nowait", "latecollect", "noowed", "norequest", "partialwhole", "forget", "nobarrier", "nolock", "nofilenode", "nomoved", "noafter"} {
 		t.Run(mutant, func(t *testing.T) {
 			for seed := range uint64(20000) {
 				m := newModel(seed+1, mutant)

@@ -8,8 +8,9 @@ import (
 
 // Restore takes the marks of the log, in its order, into a new Machine: runs
 // that did not end go on from their last chunk. Call it first, then Recall for
-// each transaction since the oldest of them began, then Request.
-func (m *Machine) Restore(marks []*change.SnapshotMark) error {
+// each transaction since the oldest of them began, then Request. end is the end
+// of the source's log now (see Start.After).
+func (m *Machine) Restore(marks []*change.SnapshotMark, end Place) error {
 	for _, mark := range marks {
 		c, err := decodeCursor(mark.Cursor)
 		if err != nil {
@@ -17,7 +18,7 @@ func (m *Machine) Restore(marks []*change.SnapshotMark) error {
 		}
 		m.restore(m.table(mark.Topic), mark, c)
 	}
-	m.sortOrder(marks)
+	m.sortOrder(marks, end)
 	return nil
 }
 
@@ -41,15 +42,18 @@ func (m *Machine) restore(t *table, mark *change.SnapshotMark, c cursor) {
 	case change.SnapshotDone:
 		t.last, t.run, t.base = mark.Run, nil, *mark
 	case change.SnapshotStopped:
-		t.last, t.run = mark.Run, nil
+		if t.last, t.run = mark.Run, nil; t.base.Run == mark.Run {
+			t.base = change.SnapshotMark{} // captured no more after it was finished
+		}
 	}
 }
 
 // sortOrder puts the unfinished runs into the order in which they began.
-func (m *Machine) sortOrder(marks []*change.SnapshotMark) {
+func (m *Machine) sortOrder(marks []*change.SnapshotMark, end Place) {
 	m.order = m.order[:0]
 	for _, mark := range marks {
 		if t := m.table(mark.Topic); mark.State == change.SnapshotBegun && t.run != nil && t.run.mark.Run == mark.Run {
+			t.run.after = end
 			m.order = append(m.order, mark.Topic)
 		}
 	}
@@ -70,7 +74,9 @@ func (m *Machine) RecallEvent(tx, topic string, op change.Op, flags change.Flags
 		if t.run != nil {
 			clear(t.run.owed)
 		}
-		t.truncates = append(t.truncates, tx)
+		if len(m.order) > 0 && m.order[0] == topic { // else it may precede the run
+			t.truncates = append(t.truncates, tx)
+		}
 	case t.run == nil || key == nil:
 	case op == change.OpDelete || flags&change.FlagPartial == 0:
 		delete(t.run.owed, string(key))

@@ -15,6 +15,10 @@ type Start struct {
 	Where  string // condition; such a run sweeps nothing
 	Total  int64  // estimate of the rows
 	Cursor []byte // the connector's own state at the run's start
+	// After is the end of the source's log, read after Cursor's state was. The
+	// first collection begins behind it: until then the stream still tells what
+	// preceded a rewrite that the chunks contain.
+	After Place
 	// NoSweep: keys that the run does not find stay (a table without a key, a
 	// run over new partitions alone).
 	NoSweep bool
@@ -27,7 +31,8 @@ func (m *Machine) Begin(s Start) (run uint64) {
 	b := &change.Batch{Source: m.source, Kind: change.Chunk}
 	m.stop(t, b)
 	t.last++
-	t.run = &tableRun{inner: s.Cursor, owed: map[string]struct{}{},
+	t.truncates = nil // one that precedes the run's first record leaves rows to the sweep
+	t.run = &tableRun{inner: s.Cursor, after: s.After, owed: map[string]struct{}{},
 		sweep: t.last > 1 && s.Where == "" && !s.NoSweep,
 		mark:  change.SnapshotMark{Topic: s.Topic, Run: t.last, Floor: s.Floor, Where: s.Where, Total: s.Total}}
 	c := cursor{sweep: t.run.sweep, inner: s.Cursor, pending: slices.Collect(maps.Keys(m.recent))}
@@ -70,9 +75,15 @@ func (m *Machine) leave(t *table) {
 }
 
 // Forget drops a table that is captured no more, with its run and its requests.
+// A run that was finished counts no more, since what follows is not streamed.
 func (m *Machine) Forget(topic string) {
 	t := m.table(topic)
 	b := &change.Batch{Source: m.source, Kind: change.Chunk}
+	if t.run == nil && t.base.Run > 0 {
+		t.base.State = change.SnapshotStopped
+		b.Controls = append(b.Controls, m.control(&t.base))
+	}
+	t.base = change.SnapshotMark{}
 	m.stop(t, b)
 	for _, key := range sortedKeys(t.requests) {
 		b.Controls = append(b.Controls, change.RereadAnswered(m.source, topic, key))
@@ -95,17 +106,13 @@ func (m *Machine) moved(topic string, moved *Moved) {
 	run := t.run
 	switch {
 	case !t.explained(moved):
-		s := Start{Topic: topic, Floor: true, Total: moved.Total, Cursor: moved.Cursor, NoSweep: moved.NoSweep}
-		if run != nil {
-			s.Where = run.mark.Where
-		}
-		m.Begin(s)
+		m.Begin(Start{Topic: topic, Floor: true, After: m.passed, Total: moved.Total, Cursor: moved.Cursor, NoSweep: moved.NoSweep})
 	case run != nil:
-		run.complete, run.inner = true, moved.Cursor
+		run.complete, run.inner = true, moved.Explained
 	case t.base.Run > 0:
+		t.base.Cursor = (&cursor{complete: true, inner: moved.Explained}).append(nil)
 		mark := t.base
 		mark.State = change.SnapshotProgress
-		mark.Cursor = (&cursor{complete: true, inner: moved.Cursor}).append(nil)
 		m.ready = append(m.ready, &change.Batch{Source: m.source, Kind: change.Chunk, Controls: []change.Control{m.control(&mark)}})
 	}
 }
@@ -176,7 +183,7 @@ func (m *Machine) chooseRun() *reading {
 	for _, topic := range m.order {
 		t := m.tables[topic]
 		switch {
-		case t.hold:
+		case t.hold || m.passed < t.run.after:
 		case len(t.run.owed) > 0 && (t.run.complete || len(t.run.owed) >= owedKeys && !m.byKey):
 			return &reading{topic: topic, keys: firstKeys(t.run.owed)}
 		case !t.run.complete:

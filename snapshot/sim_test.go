@@ -44,6 +44,7 @@ type simTx struct {
 	state   simState
 	wrote   bool
 	alone   bool // holds the table against everybody
+	node    int  // the table's storage before that
 	events  []simEvent
 	undo    []func()
 	changed []*simVersion
@@ -147,6 +148,16 @@ func (db *simDB) held(tx *simTx) bool {
 	return false
 }
 
+// storage returns the table's storage as a session reads it in the catalogue.
+func (db *simDB) storage() int {
+	for _, o := range db.txs {
+		if o.alone && (o.state == simRunning || o.state == simHanging) {
+			return o.node
+		}
+	}
+	return db.filenode
+}
+
 // place puts a version into the free slot at or behind a place, if there is one.
 func (db *simDB) place(ver *simVersion, at int) bool {
 	for i := range db.heap {
@@ -205,7 +216,7 @@ func (db *simDB) truncate(tx *simTx, rewrite bool) bool {
 	}
 	node, by, heap := db.filenode, db.movedBy, slices.Clone(db.heap)
 	tx.undo = append(tx.undo, func() { db.filenode, db.movedBy, db.heap = node, by, heap })
-	tx.alone = true
+	tx.alone, tx.node = true, node
 	fresh := make([]*simVersion, len(db.heap))
 	if rewrite {
 		for i, v := range db.heap {

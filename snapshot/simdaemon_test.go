@@ -24,6 +24,7 @@ type simDaemon struct {
 	action   *Action // to be read
 	locked   bool
 	view     *simView
+	seen     int // the table's storage when the view was taken
 	stale    *simView // mutants: a view from before the collection
 	result   *Chunk
 	node     int // storage known from the last run
@@ -42,7 +43,7 @@ func (d *simDaemon) open() {
 	d.unlock()
 	d.action, d.result, d.view = nil, nil, nil
 	marks, requests := d.log.marks()
-	if err := d.m.Restore(marks); err != nil {
+	if err := d.m.Restore(marks, d.after()); err != nil {
 		panic(err)
 	}
 	since := d.log.since()
@@ -65,12 +66,19 @@ func (d *simDaemon) open() {
 		d.hold()
 	}
 	if s.Run == 0 {
-		d.m.Begin(Start{Topic: simTopic, Floor: true, Cursor: d.cursor(0), NoSweep: d.db.keyless})
-		d.node = d.db.filenode
+		d.m.Begin(Start{Topic: simTopic, Floor: true, Cursor: d.cursor(0), NoSweep: d.db.keyless, After: d.after()})
+		d.node = d.db.storage()
 	} else {
 		d.node, _ = d.parse(s.Cursor)
 	}
 	d.m.Pass(Place(d.streamed))
+}
+
+func (d *simDaemon) after() Place {
+	if d.mutant == "noafter" {
+		return 0
+	}
+	return d.db.end()
 }
 
 func (d *simDaemon) recall(e simEntry) {
@@ -188,7 +196,7 @@ func (d *simDaemon) pump() bool {
 		}
 		d.print(words)
 		if d.mutant == "latecollect" && d.stale != nil {
-			d.view = d.stale
+			d.view, d.seen = d.stale, d.db.storage()
 		}
 	case ActionWait:
 		return false
@@ -197,7 +205,7 @@ func (d *simDaemon) pump() bool {
 }
 
 func (d *simDaemon) cursor(slot int) []byte {
-	return fmt.Appendf(nil, "%d:%d", d.db.filenode, slot)
+	return fmt.Appendf(nil, "%d:%d", d.db.storage(), slot)
 }
 
 func (d *simDaemon) parse(cursor []byte) (node, slot int) {
@@ -231,7 +239,7 @@ func (d *simDaemon) snapshot() bool {
 	if d.action == nil || d.view != nil || !d.locked && d.mutant != "nolock" {
 		return false
 	}
-	d.view = d.db.view()
+	d.view, d.seen = d.db.view(), d.db.storage()
 	return true
 }
 
@@ -242,8 +250,8 @@ func (d *simDaemon) read() bool {
 	}
 	a, c := d.action, &Chunk{View: d.view, After: d.db.end(), Schema: d.db.schema(), Total: 1}
 	node, slot := d.parse(a.Cursor)
-	if node != d.db.filenode && a.Keys == nil && d.mutant != "nofilenode" {
-		c.Moved = &Moved{Txs: []string{strconv.FormatUint(d.db.movedBy, 10)}, Cursor: d.cursor(0), NoSweep: d.db.keyless}
+	if node != d.seen && a.Keys == nil && d.mutant != "nofilenode" {
+		c.Moved = &Moved{Txs: []string{strconv.FormatUint(d.db.movedBy, 10)}, Explained: d.cursor(0), Cursor: d.cursor(0), NoSweep: d.db.keyless}
 		d.result = c
 		return true
 	}
@@ -316,7 +324,7 @@ func (d *simDaemon) check() bool {
 		return false
 	}
 	d.node = d.db.filenode
-	d.m.Check(simTopic, d.db.end(), Moved{Txs: []string{strconv.FormatUint(d.db.movedBy, 10)}, Cursor: d.cursor(0), NoSweep: d.db.keyless})
+	d.m.Check(simTopic, d.db.end(), Moved{Txs: []string{strconv.FormatUint(d.db.movedBy, 10)}, Explained: d.cursor(0), Cursor: d.cursor(0), NoSweep: d.db.keyless})
 	return true
 }
 

@@ -24,6 +24,7 @@ type table struct {
 type tableRun struct {
 	mark     change.SnapshotMark // its newest mark
 	inner    []byte              // the connector's cursor
+	after    Place               // no collection begins before the stream passed it
 	owed     map[string]struct{} // keys to read again
 	sweep    bool
 	reading  bool // its first collection has begun: partial records count

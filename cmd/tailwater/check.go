@@ -102,10 +102,13 @@ func (p *program) printFindings(live []finding) {
 	c := p.painter()
 	for _, f := range live {
 		word := "ok"
-		if !f.OK {
+		switch {
+		case !f.OK:
 			word = c.red("fault")
+		case f.Warning:
+			word = "warning"
 		}
-		if f.OK && p.quiet {
+		if f.OK && !f.Warning && p.quiet {
 			continue
 		}
 		fmt.Fprintf(p.stdout, "%s: %s: %s\n", word, f.Part, f.Message)

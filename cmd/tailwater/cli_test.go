@@ -11,7 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -123,9 +125,17 @@ func listenUnix(path string) (net.Listener, error) {
 type fake struct {
 	server.Daemon
 	status server.Status
-	waits  []server.WaitRequest
-	wait   func(context.Context, server.WaitRequest) error
 	report string
+
+	mu    sync.Mutex
+	waits []server.WaitRequest
+	wait  func(context.Context, server.WaitRequest) error
+}
+
+func (f *fake) onWait(wait func(context.Context, server.WaitRequest) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wait = wait
 }
 
 func (f *fake) Status() server.Status { return f.status }
@@ -176,9 +186,12 @@ func (f *fake) Records(ctx context.Context, q server.RecordQuery, fn func([]byte
 }
 
 func (f *fake) Wait(ctx context.Context, r server.WaitRequest) error {
+	f.mu.Lock()
 	f.waits = append(f.waits, r)
-	if f.wait != nil {
-		return f.wait(ctx, r)
+	wait := f.wait
+	f.mu.Unlock()
+	if wait != nil {
+		return wait(ctx, r)
 	}
 	return nil
 }
@@ -277,6 +290,8 @@ func TestCheckLive(t *testing.T) {
 	c.deps.checkLive = func(context.Context, *cfgType) ([]finding, error) { return live, nil }
 	live = []finding{{Part: "source shop", OK: true, Message: "wal_level is logical"}}
 	c.run("check", "--live").want(t, exitDone, "ok: source shop: wal_level is logical\n", "")
+	live = append(live, finding{Part: "source shop", OK: true, Warning: true, Message: "table x has no key"})
+	c.run("check", "--live", "--quiet").want(t, exitDone, "warning: source shop: table x has no key\n", "")
 	live = append(live, finding{Part: "sink find", Message: "no answer", Unreachable: true})
 	c.run("check", "--live").want(t, exitUnreachable, "fault: sink find: no answer\n", "")
 	live = append(live, finding{Part: "source shop", Message: "no privilege", Fix: "ALTER ROLE app REPLICATION;"})
@@ -343,7 +358,8 @@ func TestView(t *testing.T) {
 		want, _ := json.Marshal(id)
 		line.want(t, exitDone, `{"id":`+string(want)+`,"version":42,"doc":{"n":9223372036854775809,"s":"<&>"}}`+"\n", "")
 	}
-	c.run("view", "get", "orders", "--key", `a/b,"é|"`).want(t, exitFailed, "", `no document "a/b|é\\|"`)
+	c.run("view", "get", "orders", "--key", `a/b,"é|"`).want(t, exitDone, "9223372036854775809", "") // is a/b|é\|
+	c.run("view", "get", "orders", "--key", `a,b`).want(t, exitFailed, "", `no document "a|b"`)
 	c.run("view", "get", "orders", "9").want(t, exitFailed, "", "view orders: ")
 	c.run("view", "get", "oders", "9").want(t, exitFailed, "", `no view "oders"`)
 	c.run("view", "dump", "orders", "--json").want(t, exitDone, `{"id":"1","version":42,"doc":{"n":1.10}}`+"\n", "")
@@ -400,15 +416,15 @@ func TestWait(t *testing.T) {
 	if len(f.waits) != 2 || f.waits[0].Views[0] != "orders" || f.waits[0].TimeoutMS < 20000 || f.waits[0].TimeoutMS > 30000 {
 		t.Errorf("the daemon was asked %+v", f.waits)
 	}
-	f.wait = func(context.Context, server.WaitRequest) error {
+	f.onWait(func(context.Context, server.WaitRequest) error {
 		return fmt.Errorf("%w: view orders is behind", server.ErrTimeout)
-	}
+	})
 	c.run("wait").want(t, exitTimeout, "", "view orders is behind")
-	f.wait = func(ctx context.Context, _ server.WaitRequest) error { <-ctx.Done(); return ctx.Err() }
-	c.run("wait", "--timeout", "50ms").want(t, exitTimeout, "", "not everything had arrived after 50ms")
-	f.wait = func(context.Context, server.WaitRequest) error {
-		return fmt.Errorf("%w: no view x", server.ErrBadRequest)
-	}
+	f.onWait(func(ctx context.Context, _ server.WaitRequest) error { <-ctx.Done(); return ctx.Err() })
+	c.run("wait", "--timeout", "50ms").want(t, exitTimeout, "", "has not answered after 50ms")
+	f.onWait(func(context.Context, server.WaitRequest) error {
+		return fmt.Errorf("%w: no view x", server.ErrNotFound)
+	})
 	c.run("wait").want(t, exitMisuse, "", "no view x")
 }
 
@@ -520,7 +536,38 @@ func TestRun(t *testing.T) {
 	c.run("run").want(t, exitMisuse, "", "not YAML")
 }
 
+// full is a stdout without space.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+func TestFullStdout(t *testing.T) {
+	c := newCLI(t)
+	c.serve(&fake{status: sampleStatus()})
+	for _, args := range [][]string{{"version"}, {"check"}, {"status"}, {"view", "dump", "orders"}, {"config", "print"}, {"log", "topics", "--json"}} {
+		var errs bytes.Buffer
+		p := &program{stdout: full{}, stderr: &errs, env: func(n string) (string, bool) { v, ok := c.env[n]; return v, ok }}
+		code := p.main(t.Context(), append(args, "-c", filepath.Join(c.dir, "tailwater.yaml")))
+		if code != exitFailed || !strings.Contains(errs.String(), "write the result: no space left") {
+			t.Errorf("%v: exit code %d, %q", args, code, errs.String())
+		}
+	}
+}
+
 func TestConfigPrint(t *testing.T) {
 	c := newCLI(t)
 	c.run("config", "print").want(t, exitDone, "dsn: ${SHOP_DSN}\n", "")
+}
+
+func TestReloads(t *testing.T) {
+	requests, stop := reloads()
+	defer stop()
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-requests:
+	case <-time.After(10 * time.Second):
+		t.Fatal("SIGHUP made no request")
+	}
 }

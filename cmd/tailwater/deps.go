@@ -53,6 +53,7 @@ type runOptions struct {
 type finding struct {
 	Part        string `json:"part"`                  // "source shop", "sink search"
 	OK          bool   `json:"ok"`                    // a good thing, or a fault
+	Warning     bool   `json:"warning,omitempty"`     // OK, but worth a look
 	Message     string `json:"message"`               // one line
 	Fix         string `json:"fix,omitempty"`         // SQL or another way out
 	Unreachable bool   `json:"unreachable,omitempty"` // the part did not answer

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 
 	"github.com/tailwater/tailwater/config"
 )
@@ -58,13 +59,19 @@ func (p *program) exitCode(err error) int {
 		return x.code
 	case errors.Is(err, config.ErrInvalid):
 		return exitMisuse
-	case errors.Is(err, context.DeadlineExceeded):
-		return exitTimeout
 	}
 	if p.deps.code != nil {
 		if code := p.deps.code(err); code != 0 {
 			return code
 		}
+	}
+	var op *net.OpError
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &op) && op.Op == "dial", errors.As(err, &dns):
+		return exitUnreachable
+	case errors.Is(err, context.DeadlineExceeded):
+		return exitTimeout
 	}
 	return exitFailed
 }

@@ -12,6 +12,25 @@ import (
 	"unicode"
 )
 
+// output is stdout; it keeps the first error, so that a result that was not
+// written whole is a failure whatever command wrote it.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.w.Write(b)
+	if err != nil {
+		o.err = fmt.Errorf("write the result: %w", err)
+		return n, o.err
+	}
+	return n, nil
+}
+
 // printJSON prints a value as one line.
 func (p *program) printJSON(v any) error {
 	e := json.NewEncoder(p.stdout)
@@ -85,7 +104,7 @@ func secondsText(s float64) string {
 	case s < 60:
 		return strconv.FormatFloat(s, 'f', 0, 64) + "s"
 	}
-	return strings.TrimSuffix(time.Duration(s*float64(time.Second)).Round(time.Second).String(), "0s")
+	return time.Duration(s * float64(time.Second)).Round(time.Second).String()
 }
 
 // painter colours words, or not.
@@ -106,7 +125,11 @@ func (p *program) painter() painter {
 }
 
 func (p *program) terminal() bool {
-	f, ok := p.stdout.(*os.File)
+	out, ok := p.stdout.(*output)
+	if !ok {
+		return false
+	}
+	f, ok := out.w.(*os.File)
 	if !ok {
 		return false
 	}

@@ -31,11 +31,16 @@ type program struct {
 
 // main runs a command line and returns the exit code.
 func (p *program) main(ctx context.Context, args []string) int {
+	out := &output{w: p.stdout}
+	p.stdout = out
 	root := p.root()
 	root.SetArgs(args)
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = out.err
+	}
 	if err == nil {
 		return exitDone
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -13,8 +14,13 @@ import (
 	"github.com/tailwater/tailwater/server"
 )
 
-// waitRetry is the pause between attempts to reach the daemon.
-const waitRetry = 100 * time.Millisecond
+// waitRetry is the pause between attempts to reach the daemon; waitGrace is how
+// long after the timeout the daemon may still answer, since it knows best what
+// the wait was held up by.
+const (
+	waitRetry = 100 * time.Millisecond
+	waitGrace = 2 * time.Second
+)
 
 func (p *program) waitCommand() *cobra.Command {
 	var r server.WaitRequest
@@ -56,8 +62,6 @@ func (p *program) wait(ctx context.Context, r server.WaitRequest, timeout time.D
 		return err
 	}
 	defer cl.Close()
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	if err := waitLoop(ctx, cl, r, timeout); err != nil {
 		return err
 	}
@@ -70,42 +74,37 @@ func (p *program) wait(ctx context.Context, r server.WaitRequest, timeout time.D
 // waitLoop asks until the daemon answers yes or no; a daemon that cannot be
 // reached, or is not ready to answer, is asked again.
 func waitLoop(ctx context.Context, cl *client, r server.WaitRequest, timeout time.Duration) error {
-	var last error
+	deadline := time.Now().Add(timeout)
 	for {
-		deadline, _ := ctx.Deadline()
 		r.TimeoutMS = max(time.Until(deadline).Milliseconds(), 1)
-		_, _, err := cl.read(ctx, "POST", "/v1/wait", r)
-		if err == nil {
-			return nil
-		}
+		err := waitOnce(ctx, cl, r, deadline.Add(waitGrace))
 		var x *exitError
 		again := errors.As(err, &x) && x.code == exitUnreachable
-		if !again && ctx.Err() == nil {
+		switch {
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+			return &exitError{exitTimeout, fmt.Errorf("the daemon has not answered after %s; tailwater status shows what is behind", timeout)}
+		case !again || ctx.Err() != nil:
 			return err
-		}
-		if again {
-			last = err
+		case time.Until(deadline) <= waitRetry:
+			return &exitError{exitTimeout, fmt.Errorf("gave up after %s: %w", timeout, err)}
 		}
 		select {
 		case <-ctx.Done():
-			return timedOut(ctx, err, last, timeout)
+			return ctx.Err()
 		case <-time.After(waitRetry):
 		}
 	}
 }
 
-// timedOut says what the wait was last held up by.
-func timedOut(ctx context.Context, err, last error, timeout time.Duration) error {
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return ctx.Err()
+func waitOnce(ctx context.Context, cl *client, r server.WaitRequest, end time.Time) error {
+	ctx, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	_, _, err := cl.read(ctx, "POST", "/v1/wait", r)
+	var api *apiError
+	if errors.As(err, &api) && api.Status == http.StatusNotFound {
+		return &exitError{exitMisuse, err} // a name that is not there
 	}
-	if last == nil && !errors.Is(err, context.DeadlineExceeded) {
-		last = err
-	}
-	if last == nil {
-		return &exitError{exitTimeout, fmt.Errorf("not everything had arrived after %s; tailwater status shows what is behind", timeout)}
-	}
-	return &exitError{exitTimeout, fmt.Errorf("gave up after %s: %w", timeout, last)}
+	return err
 }
 
 // checkNames reports names that the configuration does not have, where it can

@@ -43,10 +43,9 @@ type relationUse struct {
 	table   *table // nil: not captured
 	wire    int    // columns that a tuple has
 	columns []int  // for each column of the table its place in a tuple
-	changed func() // to call before the first row with this layout; nil
 }
 
-// message takes one message. at is the LSN that came with it.
+// message takes one message.
 func (a *assembler) message(b []byte) error {
 	r := wireReader{b: b}
 	switch kind := r.u8(); kind {
@@ -180,10 +179,6 @@ func (a *assembler) row(kind byte, r *wireReader) error {
 	b, err := a.events()
 	if err != nil {
 		return err
-	}
-	if use.changed != nil {
-		use.changed()
-		use.changed = nil
 	}
 	switch kind {
 	case 'I':

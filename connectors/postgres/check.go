@@ -17,6 +17,7 @@ type survey struct {
 	problems    []connectors.Problem
 	user        string
 	database    string
+	describe    bool // look for what passes too, such as all wal senders being busy
 }
 
 func (v *survey) problem(table, fix, format string, args ...any) {
@@ -50,8 +51,8 @@ func (v *survey) err(source string) error {
 }
 
 // surveyDatabase reads everything and finds every problem; an error means that it could not look.
-func surveyDatabase(ctx context.Context, o *Options, s *session) (*survey, error) {
-	v := &survey{}
+func surveyDatabase(ctx context.Context, o *Options, s *session, describe bool) (*survey, error) {
+	v := &survey{describe: describe}
 	var err error
 	if v.server, err = readServer(ctx, s); err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func (v *survey) checkServer(ctx context.Context, o *Options, s *session) error 
 			"all %d replication slots are taken (max_replication_slots)", slots)
 	}
 	senders, sending := toInt(r[4]), toInt(r[7])
-	if !isTrue(r[8]) && sending >= senders {
+	if v.describe && !isTrue(r[8]) && sending >= senders {
 		v.problem("", fmt.Sprintf("ALTER SYSTEM SET max_wal_senders = %d; -- then restart the server", max(10, senders+4)),
 			"all %d wal senders are taken (max_wal_senders)", senders)
 	}

@@ -31,8 +31,9 @@ type coordinator interface {
 	Passed(lsn LSN)
 
 	// Layout tells that from here on events of the table have the layout of now
-	// (was is what they had before, never nil). retyped: a column's type changed by a rewrite,
-	// so that the rows in the log no longer tell what is in the table.
+	// (was is what they had before, never nil; the change may lie inside the next
+	// transaction). retyped: a column's type changed by a rewrite, or the key's
+	// columns changed, so that the rows in the log no longer tell what is in the table.
 	Layout(was, now *table, retyped bool)
 
 	// Chunk returns the next batch that can be appended now (of kind Chunk, or
@@ -68,6 +69,10 @@ type coordinatorStart struct {
 	// the log, wait for every transaction in progress in a
 	// pg_current_snapshot() taken now or later (V1, V2).
 	tables []*table
+	// added are those (by oid) that this Open put into an existing publication:
+	// what changed before was not streamed, so that a snapshot of theirs that is
+	// finished counts no more.
+	added map[uint32]bool
 	// connect opens a session with the pins of this package and row_security
 	// off, text results. The caller closes it.
 	connect func(ctx context.Context) (*session, error)
@@ -75,4 +80,6 @@ type coordinatorStart struct {
 	// is gone; s must not be inside a transaction whose snapshot is older than
 	// the table's lock.
 	current func(ctx context.Context, s *session, oid uint32) (*table, error)
+	// poke tells the keeper that Wanted changed. It does not block.
+	poke func()
 }

@@ -159,35 +159,31 @@ const (
 	lockAttempts = 10
 )
 
-// ensurePublication makes the publication, or adds what it lacks; made tells
-// that it was made here. A table is added under a lock that keeps writers out,
+// ensurePublication makes the publication, or adds what it lacks. A table is added under a lock that keeps writers out,
 // so that no transaction is published from its middle (V1).
-func ensurePublication(ctx context.Context, o *Options, s *session, v *survey) (made bool, err error) {
+func ensurePublication(ctx context.Context, o *Options, s *session, v *survey) error {
 	p := v.publication
+	if v.server.standby {
+		return nil // checkPublication found that nothing is lacking
+	}
 	if !p.exists {
-		if len(v.tables) == 0 {
-			// FOR TABLE needs one; without any, tables come later by ADD TABLE.
-			return true, s.exec(ctx, fmt.Sprintf("CREATE PUBLICATION %s WITH (publish_via_partition_root = true)", p.sql()))
-		}
-		if err := s.exec(ctx, "CREATE PUBLICATION "+p.sql()+" WITH (publish_via_partition_root = true)"); err != nil {
-			return false, fmt.Errorf("make publication %s: %w", p.name, err)
+		sql := fmt.Sprintf("BEGIN; CREATE PUBLICATION %s WITH (publish_via_partition_root = true); COMMENT ON PUBLICATION %s IS %s; COMMIT", p.sql(), p.sql(), quoteText(publicationComment+" for source "+o.Source))
+		if err := s.exec(ctx, sql); err != nil {
+			return fmt.Errorf("make publication %s: %w", p.name, err)
 		}
 		o.Logger.Info("publication made", "source", o.Source, "publication", p.name)
-		made, p.owned = true, true
-	} else if p.owned && !v.server.standby {
-		if !p.whole || !p.viaRoot {
-			if err := s.exec(ctx, fmt.Sprintf("ALTER PUBLICATION %s SET (publish = 'insert, update, delete, truncate', publish_via_partition_root = true)", p.sql())); err != nil {
-				return false, fmt.Errorf("alter publication %s: %w", p.name, err)
-			}
+	} else if p.owned && (!p.whole || !p.viaRoot) {
+		if err := s.exec(ctx, fmt.Sprintf("ALTER PUBLICATION %s SET (publish = 'insert, update, delete, truncate', publish_via_partition_root = true)", p.sql())); err != nil {
+			return fmt.Errorf("alter publication %s: %w", p.name, err)
 		}
 	}
 	for _, r := range p.lacking(v.tables) {
 		if err := addTable(ctx, s, p, r); err != nil {
-			return made, err
+			return err
 		}
 		o.Logger.Info("table published", "source", o.Source, "table", r.String(), "publication", p.name)
 	}
-	return made, nil
+	return nil
 }
 
 func addTable(ctx context.Context, s *session, p *publication, r *relation) error {

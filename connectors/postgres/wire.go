@@ -42,14 +42,14 @@ func startReplication(s *session, command string, timeout time.Duration) (*wire,
 		return nil, fmt.Errorf("take the replication connection over: %w", err)
 	}
 	w := newWire(h.Conn)
-	if err := w.start1(command, timeout); err != nil {
+	if err := w.begin(command, timeout); err != nil {
 		w.conn.Close()
 		return nil, err
 	}
 	return w, nil
 }
 
-func (w *wire) start1(command string, timeout time.Duration) error {
+func (w *wire) begin(command string, timeout time.Duration) error {
 	_ = w.conn.SetDeadline(time.Now().Add(timeout))
 	query, err := (&pgproto3.Query{String: command}).Encode(nil)
 	if err != nil {
@@ -65,6 +65,7 @@ func (w *wire) start1(command string, timeout time.Duration) error {
 		}
 		switch kind {
 		case 'W': // CopyBothResponse
+			w.keepAlive()
 			return w.conn.SetDeadline(time.Time{})
 		case 'E':
 			return fmt.Errorf("start replication: %w", serverError(body))
@@ -129,7 +130,8 @@ func (w *wire) makeRoom(n int) {
 }
 
 // status tells the server what is durable, and asks for an answer if ping is set.
-func (w *wire) status(durable LSN, now time.Time, ping bool) error {
+func (w *wire) status(durable LSN, ping bool) error {
+	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b := append(w.out[:0], 'd')
@@ -149,7 +151,26 @@ func (w *wire) status(durable LSN, now time.Time, ping bool) error {
 	return err
 }
 
-func (w *wire) close() error { return w.conn.Close() }
+// close ends the stream in the server's words, so that it frees the slot at once.
+func (w *wire) close() error {
+	w.mu.Lock()
+	_ = w.conn.SetWriteDeadline(time.Now().Add(time.Second))
+	_, _ = w.conn.Write([]byte{'c', 0, 0, 0, 4, 'X', 0, 0, 0, 4}) // CopyDone, Terminate
+	w.mu.Unlock()
+	return w.conn.Close()
+}
+
+// keepAlive lets the kernel find out that the peer is gone. A silent server may
+// be alive: decoding a large transaction it answers nothing for minutes.
+func (w *wire) keepAlive() {
+	conn := w.conn
+	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		conn = t.NetConn()
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 10 * time.Second, Count: 4})
+	}
+}
 
 // serverError reads an ErrorResponse.
 func serverError(body []byte) error {

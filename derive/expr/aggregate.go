@@ -219,7 +219,7 @@ func (a *extremeAggregate) Add(v change.Value) error {
 
 // before orders equal values that print differently.
 func before(v, than change.Value) bool {
-	if v.Kind() == change.KindInterval {
+	if v.Kind() == change.KindInterval || isFloat(v.Kind()) {
 		return bytes.Compare(change.AppendText(nil, v), change.AppendText(nil, than)) < 0
 	}
 	return len(v.Raw()) < len(than.Raw())

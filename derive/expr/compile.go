@@ -152,7 +152,7 @@ func (c *compiler) compile(t *sqldriver.Node) (*node, *Error) {
 		return c.column(t)
 	case sqldriver.OpNumber:
 		return c.number(t)
-	case sqldriver.OpString:
+	case sqldriver.OpString, sqldriver.OpWord:
 		n := constant(t.Offset, change.Text(t.Text), quoteString(t.Text))
 		n.loose = true
 		return n, nil

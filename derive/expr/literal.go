@@ -24,7 +24,15 @@ func (c *compiler) number(t *sqldriver.Node) (*node, *Error) {
 	return constant(t.Offset, v, numberText(v)), nil
 }
 
-func numberText(v change.Value) string { return string(change.AppendText(nil, v)) }
+// numberText is a literal that is read as the same kind again: 1e2 is a
+// decimal, 100 an int.
+func numberText(v change.Value) string {
+	text := string(change.AppendText(nil, v))
+	if v.Kind() == change.KindDecimal && !strings.Contains(text, ".") {
+		text += "e0"
+	}
+	return text
+}
 
 // parseNumber reads digits[.digits][e±digits], without a sign.
 func parseNumber(text string) (change.Value, bool) {

@@ -27,7 +27,6 @@ type place struct {
 	down   lookup // from the row above (or the link's) to this table
 	up     lookup // from this row to the row above (or the link)
 	where  *expr.Expr
-	inputs []int // columns of where
 	used   []int
 	fields []placeField
 	nest   []*place
@@ -49,7 +48,6 @@ type linkPlace struct {
 	down    lookup // from the row above to the link
 	up      lookup // from the link to the row above
 	where   *expr.Expr
-	inputs  []int
 	used    []int
 	values  []change.Value
 	buf     []byte
@@ -115,7 +113,7 @@ func bindNode(n *node, parent *place, tables func(string) *image.Table) (*place,
 	p := &place{t: t, parent: parent, used: positions(t, n.schema, slices.Sorted(maps.Keys(n.used)))}
 	columns := imageColumns(t, n.schema)
 	var err error
-	if p.where, p.inputs, err = bindPredicate(n.where, columns); err != nil {
+	if p.where, err = bindPredicate(n.where, columns); err != nil {
 		return nil, err
 	}
 	for _, f := range n.fields {
@@ -157,7 +155,7 @@ func (p *place) bindLink(n *node, tables func(string) *image.Table) error {
 	p.up = bindLookup(s, t, far.up, n.schema, p.t, far.down, far.fold)
 	p.link = l
 	var err error
-	l.where, l.inputs, err = bindPredicate(n.link.where, imageColumns(t, s))
+	l.where, err = bindPredicate(n.link.where, imageColumns(t, s))
 	return err
 }
 
@@ -188,7 +186,7 @@ func imageColumns(t *image.Table, s *change.Schema) []expr.Column {
 	out := make([]expr.Column, len(t.Layout.Columns))
 	for i := range t.Layout.Columns {
 		c := &t.Layout.Columns[i]
-		out[i] = expr.Column{Kind: c.Kind, Fold: c.Fold} // nameless: not of this view
+		out[i] = expr.Column{Kind: c.Kind, SourceType: c.SourceType, Nullable: c.Nullable, Fold: c.Fold} // nameless: not of this view
 		if j := s.ByNumber(c.Number); j >= 0 {
 			out[i].Name = s.Columns[j].Name
 		}
@@ -196,15 +194,11 @@ func imageColumns(t *image.Table, s *change.Schema) []expr.Column {
 	return out
 }
 
-func bindPredicate(src string, columns []expr.Column) (*expr.Expr, []int, error) {
+func bindPredicate(src string, columns []expr.Column) (*expr.Expr, error) {
 	if src == "" {
-		return nil, nil, nil
+		return nil, nil
 	}
-	e, err := expr.CompilePredicate(src, columns)
-	if err != nil {
-		return nil, nil, err
-	}
-	return e, e.Columns(), nil
+	return expr.CompilePredicate(src, columns)
 }
 
 func (p *place) bindCalcs(n *node) error {
@@ -227,7 +221,7 @@ func (p *place) bindCalcs(n *node) error {
 		default:
 			pc.rows = true
 		}
-		if pc.where, _, err = bindPredicate(k.where, columns); err != nil {
+		if pc.where, err = bindPredicate(k.where, columns); err != nil {
 			return err
 		}
 		if pc.aggregate, _, err = expr.NewAggregate(k.fn, kind, expr.AggregateOptions{Round: k.round, Approximate: true}); err != nil {

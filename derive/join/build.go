@@ -2,10 +2,12 @@ package join
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 
 	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/derive"
+	"github.com/tailwater/tailwater/derive/expr"
 	"github.com/tailwater/tailwater/derive/image"
 )
 
@@ -51,17 +53,24 @@ func (b *bound) accept(p *place, row []byte) (bool, error) {
 	if p.values, err = (change.Row{Schema: p.t.Layout, Data: row}).Values(p.values); err != nil {
 		return false, err
 	}
-	if unfilled(p.values, p.inputs) {
+	ok, err := b.holds(p.where, p.values)
+	if ok && unfilled(p.values, p.used) {
+		b.held = true
+	}
+	return ok, err
+}
+
+// holds evaluates a filter; one that hangs on an unfilled column holds the document.
+func (b *bound) holds(where *expr.Expr, row []change.Value) (bool, error) {
+	if where == nil {
+		return true, nil
+	}
+	ok, err := where.True(row)
+	if errors.Is(err, expr.ErrUnchanged) {
 		b.held = true
 		return false, nil
 	}
-	if p.where != nil && !p.where.True(p.values) {
-		return false, nil
-	}
-	if unfilled(p.values, p.used) {
-		b.held = true
-	}
-	return true, nil
+	return ok, err
 }
 
 // object appends the object of the row in p.values.
@@ -161,11 +170,11 @@ func (b *bound) gather(r image.Reader, p *place, i int, m *place) error {
 		if err != nil || !ok {
 			return err
 		}
+		if ok, err = b.holds(l.where, values); err != nil || !ok {
+			return err
+		}
 		if unfilled(values, l.used) {
 			b.held = true
-			return nil
-		}
-		if l.where != nil && !l.where.True(values) {
 			return nil
 		}
 		return w.each(&m.down, values, func(key change.Key) error { return b.take(r, p, i, m, key, link) })
@@ -188,7 +197,7 @@ func (b *bound) take(r image.Reader, p *place, i int, m *place, key, link change
 	}
 	for j := range p.calcs {
 		if k := &p.calcs[j]; k.child == i {
-			if err := k.add(m.values); err != nil {
+			if err := b.add(k, m.values); err != nil {
 				return err
 			}
 		}
@@ -203,11 +212,12 @@ func (b *bound) take(r image.Reader, p *place, i int, m *place, key, link change
 	return nil
 }
 
-func (k *placeCalc) add(row []change.Value) error {
-	if k.where != nil && !k.where.True(row) {
-		return nil
+// add feeds a row to an aggregate.
+func (b *bound) add(k *placeCalc, row []change.Value) error {
+	if ok, err := b.holds(k.where, row); err != nil || !ok {
+		return err
 	}
-	v := change.Bool(true)
+	var v change.Value
 	switch {
 	case k.rows:
 		v = change.Int(1)

@@ -123,7 +123,8 @@ func (c *compiler) node(def *Node, rel *Relation, parent *node, path []string) *
 func exprColumns(s *change.Schema) []expr.Column {
 	columns := make([]expr.Column, len(s.Columns))
 	for i := range s.Columns {
-		columns[i] = expr.Column{Name: s.Columns[i].Name, Kind: s.Columns[i].Kind, Fold: s.Columns[i].Fold}
+		col := &s.Columns[i]
+		columns[i] = expr.Column{Name: col.Name, Kind: col.Kind, SourceType: col.SourceType, Nullable: col.Nullable, Fold: col.Fold}
 	}
 	return columns
 }

@@ -2,6 +2,7 @@ package join
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/derive/expr"
@@ -21,14 +22,22 @@ type walker struct {
 func (b *bound) Walk(r image.Reader, t *image.Table, key change.Key, row, other []change.Value, add func(change.Key) error) error {
 	w := &walker{r: r, add: add}
 	for _, p := range b.places {
-		if p.t == t && differ(row, other, p.used) && maybe(p.where, p.inputs, row) {
-			if err := w.up(p, key, row); err != nil {
+		if p.t == t && differ(row, other, p.used) {
+			if ok, err := maybe(p.where, row); err != nil {
 				return err
+			} else if ok {
+				if err := w.up(p, key, row); err != nil {
+					return err
+				}
 			}
 		}
-		if l := p.link; l != nil && l.t == t && differ(row, other, l.used) && maybe(l.where, l.inputs, row) {
-			if err := w.parents(&l.up, row, p.parent); err != nil {
+		if l := p.link; l != nil && l.t == t && differ(row, other, l.used) {
+			if ok, err := maybe(l.where, row); err != nil {
 				return err
+			} else if ok {
+				if err := w.parents(&l.up, row, p.parent); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -53,8 +62,15 @@ func same(a, b change.Value) bool {
 }
 
 // maybe reports whether the predicate accepts the row, or could once an unfilled column is known.
-func maybe(where *expr.Expr, inputs []int, row []change.Value) bool {
-	return where == nil || unfilled(row, inputs) || where.True(row)
+func maybe(where *expr.Expr, row []change.Value) (bool, error) {
+	if where == nil {
+		return true, nil
+	}
+	ok, err := where.True(row)
+	if errors.Is(err, expr.ErrUnchanged) {
+		return true, nil
+	}
+	return ok, err
 }
 
 func unfilled(row []change.Value, columns []int) bool {
@@ -77,7 +93,10 @@ func (w *walker) up(p *place, key change.Key, row []change.Value) error {
 	l := p.link
 	return w.each(&p.up, row, func(link change.Key) error {
 		values, ok, err := w.row(l.t, link, &l.walkBuf, &l.walkRow)
-		if err != nil || !ok || !maybe(l.where, l.inputs, values) {
+		if err != nil || !ok {
+			return err
+		}
+		if ok, err = maybe(l.where, values); err != nil || !ok {
 			return err
 		}
 		return w.parents(&l.up, values, p.parent)
@@ -91,7 +110,10 @@ func (w *walker) parents(l *lookup, row []change.Value, p *place) error {
 			return w.add(key) // whether it exists, its build will see
 		}
 		values, ok, err := w.row(p.t, key, &p.walkBuf, &p.walkRow)
-		if err != nil || !ok || !maybe(p.where, p.inputs, values) {
+		if err != nil || !ok {
+			return err
+		}
+		if ok, err = maybe(p.where, values); err != nil || !ok {
 			return err
 		}
 		return w.up(p, key, values)

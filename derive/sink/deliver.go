@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/tailwater/tailwater/internal/retry"
 )
 
 // final reports whether an error of a target ends the session.
@@ -19,7 +21,7 @@ func final(err error) bool {
 
 // retrying calls f until it succeeds, fails for good, ctx ends, or everything is to be sent again.
 func (s *session) retrying(ctx context.Context, f func() error) error {
-	retry := backoff{min: s.opts.RetryMin, max: s.opts.RetryMax}
+	wait := retry.Backoff{First: s.opts.RetryMin, Most: s.opts.RetryMax}
 	for {
 		err := f()
 		if err == nil || final(err) {
@@ -28,14 +30,14 @@ func (s *session) retrying(ctx context.Context, f func() error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := s.pause(ctx, &retry, err.Error()); err != nil {
+		if err := s.pause(ctx, &wait, err.Error()); err != nil {
 			return err
 		}
 	}
 }
 
 // pause shows why and waits before the next attempt.
-func (s *session) pause(ctx context.Context, retry *backoff, reason string) error {
+func (s *session) pause(ctx context.Context, wait *retry.Backoff, reason string) error {
 	s.setState(StateRetrying, reason)
 	s.count(func(st *SinkStats) { st.Retries++ })
 	if s.dirty {
@@ -43,7 +45,7 @@ func (s *session) pause(ctx context.Context, retry *backoff, reason string) erro
 			return err
 		}
 	}
-	if !s.sleep(ctx, retry.next()) {
+	if !s.sleep(ctx, wait.Next()) {
 		return ctx.Err()
 	}
 	s.mu.Lock()
@@ -59,7 +61,7 @@ func (s *session) pause(ctx context.Context, retry *backoff, reason string) erro
 // of them. Nothing else is read meanwhile, so no later version of a key can be
 // sent before a retry of an earlier one (V32).
 func (s *session) deliver(ctx context.Context, updates []Update, csn uint64, at int64) error {
-	retry := backoff{min: s.opts.RetryMin, max: s.opts.RetryMax}
+	wait := retry.Backoff{First: s.opts.RetryMin, Most: s.opts.RetryMax}
 	var letters []letter
 	for len(updates) > 0 {
 		n := min(len(updates), s.limit)
@@ -85,14 +87,14 @@ func (s *session) deliver(ctx context.Context, updates []Update, csn uint64, at 
 		updates = append(again, updates[n:]...)
 		if len(again) == 0 {
 			s.limit = min(s.opts.BatchCount, s.limit+s.limit/8+1)
-			retry.reset()
+			wait.Reset()
 			continue
 		}
 		s.limit = max(1, s.limit/2)
 		if len(again) < n {
-			retry.reset()
+			wait.Reset()
 		}
-		if err := s.pause(ctx, &retry, fmt.Sprintf("%d of %d documents: %s", len(again), n, reason)); err != nil {
+		if err := s.pause(ctx, &wait, fmt.Sprintf("%d of %d documents: %s", len(again), n, reason)); err != nil {
 			return err
 		}
 	}

@@ -33,7 +33,7 @@ type WorkerOptions struct {
 	BatchBytes  int           // of one write; default 8 MiB
 	BatchWait   time.Duration // for more documents once the topic's end is reached; default none
 	SaveEvery   time.Duration // between saves of the cursor; default 1s
-	FlushEvery  time.Duration // between flushes while there are writes; default 30s
+	FlushEvery  time.Duration // between flushes, which also find out a target that was restored or emptied; default 30s
 	ProbeEvery  time.Duration // between attempts of a stopped sink; default 1m
 	RetryMin    time.Duration // first wait between attempts; default 100ms
 	RetryMax    time.Duration // longest; default 30s

@@ -193,7 +193,7 @@ func (s *session) untilDue() (time.Duration, bool) {
 	if s.dirty {
 		wait, ok = max(0, s.opts.SaveEvery-time.Since(s.saved)), true
 	}
-	if s.unseen {
+	if s.cur.phase == phaseLive {
 		f := max(0, s.opts.FlushEvery-time.Since(s.flushed))
 		if !ok || f < wait {
 			wait, ok = f, true
@@ -226,7 +226,7 @@ func (s *session) upkeep(ctx context.Context) error {
 		return errAgain
 	}
 	due := s.reachedRequests()
-	if len(due) > 0 || s.unseen && s.cur.phase == phaseLive && time.Since(s.flushed) >= s.opts.FlushEvery {
+	if len(due) > 0 || s.cur.phase == phaseLive && time.Since(s.flushed) >= s.opts.FlushEvery {
 		if err := s.retrying(ctx, func() error { return s.flush(ctx) }); err != nil {
 			s.putBack(due)
 			return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tailwater/tailwater/eventlog"
+	"github.com/tailwater/tailwater/internal/retry"
 )
 
 // Worker copies the topic of one view into one target until its Run is told to
@@ -75,7 +76,7 @@ var errAgain = errors.New("sink: open the target anew")
 // Run copies until ctx ends (nil) or the log fails. Faults of the target never
 // end it: it retries, or waits for a person and tries from time to time.
 func (w *Worker) Run(ctx context.Context) error {
-	retry := backoff{min: w.opts.RetryMin, max: w.opts.RetryMax}
+	wait := retry.Backoff{First: w.opts.RetryMin, Most: w.opts.RetryMax}
 	for {
 		written := w.written()
 		err := w.session(ctx)
@@ -83,10 +84,10 @@ func (w *Worker) Run(ctx context.Context) error {
 			return nil
 		}
 		if w.written() != written {
-			retry.reset()
+			wait.Reset()
 		}
 		var fault *logError
-		wait := retry.next()
+		pause := wait.Next()
 		switch {
 		case errors.As(err, &fault):
 			w.setState(StateStopped, err.Error())
@@ -96,15 +97,15 @@ func (w *Worker) Run(ctx context.Context) error {
 			w.log.Warn("the target lost what was written to it; sending it again", "err", err)
 		case errors.Is(err, ErrAhead):
 			w.setState(StateAhead, err.Error())
-			wait = w.opts.ProbeEvery
+			pause = w.opts.ProbeEvery
 		case errors.Is(err, ErrStopped), errors.Is(err, ErrOtherWriter):
 			w.setState(StateStopped, err.Error())
-			wait = w.opts.ProbeEvery
+			pause = w.opts.ProbeEvery
 		default:
 			w.setState(StateRetrying, err.Error())
 			w.count(func(s *SinkStats) { s.Retries++ })
 		}
-		if !w.sleep(ctx, wait) {
+		if !w.sleep(ctx, pause) {
 			return nil
 		}
 	}

@@ -132,6 +132,12 @@ func (l *Log) takeQueued() []*request {
 	return taken
 }
 
+func (l *Log) queued() bool {
+	l.queueMu.Lock()
+	defer l.queueMu.Unlock()
+	return len(l.queue) > 0
+}
+
 // commitQueued writes one group and answers its requests. The caller holds the token.
 func (l *Log) commitQueued() {
 	taken := l.takeQueued()

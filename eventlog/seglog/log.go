@@ -33,6 +33,7 @@ type Log struct {
 	files   []*journalFile
 	tail    tail
 	segs    map[partKey][]*segment
+	doomed  []*journalFile // sealed, to be deleted; of sealMu
 	changed chan struct{}
 	rolled  chan struct{} // closed when a journal file was closed
 	closed  bool
@@ -206,6 +207,9 @@ func (l *Log) Close() error {
 		return nil
 	}
 	<-l.token // nobody writes any more, and nobody will
+	for l.queued() {
+		l.commitQueued()
+	}
 	l.sealMu.Lock()
 	defer l.sealMu.Unlock()
 	l.mu.Lock()

@@ -16,8 +16,10 @@ type writer struct {
 	file  *journalFile
 	end   int64 // of what is durable in the file; the next entry begins here
 	dirty bool  // bytes of a failed write may be behind end
-	stray string
-	parts [][]*partBuilder // by topic id and partition
+	// indexed is the end behind an index entry already written.
+	indexed int64
+	stray   string           // a new file that could not be finished
+	parts   [][]*partBuilder // by topic id and partition
 }
 
 // ready reports whether the log takes writes, after mending what a failed one left.
@@ -74,18 +76,23 @@ func (l *Log) failed(what, path string, err error) error {
 
 // sync syncs the newest file. A failure that is not for want of space is the log's end.
 func (l *Log) sync() error {
-	err := l.w.f.Sync()
+	if err := l.w.f.Sync(); err != nil {
+		l.w.dirty = true
+		return l.syncFailed(l.w.file.path, err)
+	}
+	l.mu.Lock()
+	l.counts.syncs++
+	l.mu.Unlock()
+	return nil
+}
+
+func (l *Log) syncFailed(path string, err error) error {
+	if vfs.IsFull(err) {
+		return l.failed("sync", path, err)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.counts.syncs++
-	if err == nil {
-		return nil
-	}
-	l.w.dirty = true
-	if vfs.IsFull(err) {
-		return l.failed("sync", l.w.file.path, err)
-	}
-	l.fatal = fmt.Errorf("sync %s: %w (%w)", l.w.file.path, ErrSync, err)
+	l.fatal = fmt.Errorf("sync %s: %w (%w)", path, ErrSync, err)
 	return l.fatal
 }
 
@@ -163,10 +170,11 @@ func (l *Log) maybeRoll() error {
 // roll closes the newest file with its index and begins the next.
 func (l *Log) roll() error {
 	old := l.w.file
-	if len(old.index) > 0 {
+	if len(old.index) > 0 && l.w.indexed != l.w.end {
 		if err := l.writeEntry(appendIndexEntry(nil, old)); err != nil {
 			return err
 		}
+		l.w.indexed = l.w.end
 		l.mu.Lock()
 		old.size = l.w.end
 		l.mu.Unlock()
@@ -193,14 +201,14 @@ func (l *Log) begin(number uint64, prevEnd int64) error {
 	b := beginEntry(appendFileHeader(nil, number))
 	b = l.st.appendCheckpoint(b, prevEnd)
 	finishEntry(b, fileHeaderSize, seedOf(number), kindCheckpoint)
-	if _, err = f.WriteAt(b, 0); err == nil {
-		err = f.Sync()
+	if _, err = f.WriteAt(b, 0); err != nil {
+		return errors.Join(l.failed("begin", path, err), f.Close())
 	}
-	if err == nil {
+	if err = f.Sync(); err == nil {
 		err = l.fs().SyncDir(l.path("journal"))
 	}
 	if err != nil {
-		return errors.Join(l.failed("begin", path, err), f.Close())
+		return errors.Join(l.syncFailed(path, err), f.Close())
 	}
 	l.w.stray = ""
 	jf := &journalFile{
@@ -212,7 +220,7 @@ func (l *Log) begin(number uint64, prevEnd int64) error {
 	l.files = append(slices.Clip(l.files), jf)
 	l.counts.syncs++
 	l.mu.Unlock()
-	l.w.f, l.w.file, l.w.end, l.w.dirty = f, jf, jf.size, false
+	l.w.f, l.w.file, l.w.end, l.w.indexed, l.w.dirty = f, jf, jf.size, 0, false
 	if old != nil {
 		if err := old.Close(); err != nil {
 			l.opts.Logger.Warn("close journal file", "err", err)

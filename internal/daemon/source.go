@@ -29,6 +29,7 @@ type sourceRunner struct {
 	state  string
 	reason string
 	failed error         // for good
+	broken int64         // interruptions
 	opened chan struct{} // closed at the first success or final failure
 	once   sync.Once
 }
@@ -71,7 +72,7 @@ func (r *sourceRunner) Run(ctx context.Context) error {
 		if time.Since(began) > time.Minute {
 			backoff.Reset()
 		}
-		r.set("connecting", err.Error())
+		r.interrupted(err)
 		r.logger.Warn("source interrupted; it is opened again", "attempt", backoff.Attempts()+1, "err", err)
 		if backoff.Wait(ctx) != nil {
 			return nil
@@ -109,10 +110,11 @@ func (r *sourceRunner) stream(ctx context.Context) error {
 	return err
 }
 
-func (r *sourceRunner) set(state, reason string) {
+func (r *sourceRunner) interrupted(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.state, r.reason = state, reason
+	r.state, r.reason = "connecting", err.Error()
+	r.broken++
 }
 
 func (r *sourceRunner) stop(err error) {
@@ -151,6 +153,9 @@ func (r *sourceRunner) status() server.SourceStatus {
 	st, state, reason, _ := r.stats()
 	s := server.SourceStatus{Name: r.cfg.Name, Kind: string(r.cfg.Kind), State: state, Reason: reason, Received: st.Received, Confirmed: st.Confirmed,
 		LagBytes: st.LagBytes, RetainedBytes: st.RetainedBytes, Rows: st.Rows}
+	r.mu.Lock()
+	s.Interruptions = r.broken
+	r.mu.Unlock()
 	if last, ok := r.log.SourceState(r.cfg.Name); ok {
 		if pos, err := change.DecodePosition(last.Position); err == nil {
 			s.Durable = pos.Name

@@ -237,7 +237,7 @@ func (c *converter) literal(i int) (tree, *SyntaxError) {
 	case literalTypes[t.upper] && i+1 < len(c.tokens) && c.tokens[i+1].kind == tokString:
 		return c.at(i, &Node{Op: OpTyped, Name: t.upper, Text: c.tokens[i+1].text}), nil
 	}
-	return c.at(i, &Node{Op: OpString, Text: t.text}), nil // a word of a function's own grammar: YEAR, BOTH
+	return c.at(i, &Node{Op: OpWord, Text: t.text}), nil
 }
 
 func (c *converter) unary(e *ast.UnaryOperationExpr) (tree, *SyntaxError) {
@@ -357,7 +357,32 @@ func (c *converter) call(e *ast.FuncCallExpr) (tree, *SyntaxError) {
 	if serr != nil {
 		return tree{}, serr
 	}
-	return c.at(i, &Node{Op: OpCall, Name: c.tokens[i].upper, Args: args}), nil
+	return c.at(i, &Node{Op: OpCall, Name: c.tokens[i].upper, Args: args, Separated: c.separated(i + 1)}), nil
+}
+
+// separated reports whether a FROM, FOR or IN stands between the arguments of
+// the call whose parenthesis is token open.
+func (c *converter) separated(open int) bool {
+	s := shaper{open: []paren{{function: c.tokens[open-1].upper}}}
+	switch s.function() {
+	case "SUBSTRING", "TRIM", "EXTRACT", "POSITION":
+	default:
+		return false
+	}
+	depth := 0
+	for i := open; i < len(c.tokens); i++ {
+		switch t := &c.tokens[i]; {
+		case t.symbol("("):
+			depth++
+		case t.symbol(")"):
+			if depth--; depth == 0 {
+				return false
+			}
+		case depth == 1 && t.kind == tokWord && s.separates(t):
+			return true
+		}
+	}
+	return false
 }
 
 func (c *converter) cast(e *ast.FuncCastExpr) (tree, *SyntaxError) {

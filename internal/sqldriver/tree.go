@@ -8,6 +8,7 @@ const (
 	OpColumn       Op = iota // Text: the name; Quoted
 	OpNumber                 // Text: digits[.digits][e±digits]
 	OpString                 // Text: the string's value
+	OpWord                   // Text: a word of a function's own grammar: YEAR, BOTH
 	OpTyped                  // DATE '…', TIMESTAMP '…' …: Name: the type in upper case, Text: the string's value
 	OpNull                   //
 	OpTrue                   //
@@ -56,6 +57,7 @@ type Node struct {
 	Quoted              bool // a column name in quotes
 	Parens              bool // stands in parentheses of its own
 	HasOperand, HasElse bool // CASE
+	Separated           bool // a call with words between its arguments: SUBSTRING(x FROM 2), TRIM(BOTH FROM x)
 }
 
 // Type is the target of a CAST.

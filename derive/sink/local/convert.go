@@ -66,7 +66,7 @@ func (n *node) value(v any) any {
 		return date(v)
 	case shapeBool:
 		if b, ok := v.(bool); ok {
-			return b
+			return strconv.FormatBool(b)
 		}
 	case shapeAnyText:
 		if words := appendTexts(nil, v); len(words) > 0 {

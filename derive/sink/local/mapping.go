@@ -104,6 +104,9 @@ func addFields(doc *mapping.DocumentMapping, fields []sink.Field, path string, b
 	n := &node{shape: shapeObject, fields: map[string]*node{}}
 	for _, f := range fields {
 		full := path + f.Name
+		if full == fieldDoc || full == fieldAll {
+			return nil, fmt.Errorf("the local index keeps %q for itself: give the view's field another name", full)
+		}
 		o, has := byPath[full]
 		delete(byPath, full)
 		if f.Kind == change.KindNull {
@@ -164,14 +167,12 @@ func (n *node) mappings(name string) []*mapping.FieldMapping {
 	switch n.shape {
 	case shapeText, shapeAnyText:
 		ms = append(ms, bleve.NewTextFieldMapping())
-	case shapeKeyword:
+	case shapeKeyword, shapeBool: // a query string finds no boolean fields
 		ms = append(ms, bleve.NewKeywordFieldMapping())
 	case shapeNumber:
 		ms = append(ms, bleve.NewNumericFieldMapping())
 	case shapeDate:
 		ms = append(ms, bleve.NewDateTimeFieldMapping())
-	case shapeBool:
-		ms = append(ms, bleve.NewBooleanFieldMapping())
 	}
 	if n.keyword && n.shape == shapeText {
 		k := bleve.NewKeywordFieldMapping()

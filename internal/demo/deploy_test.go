@@ -1,4 +1,4 @@
-package deploy
+package demo
 
 import (
 	"os"
@@ -13,7 +13,9 @@ import (
 	"github.com/tailwater/tailwater/config"
 )
 
-const root = ".."
+// These tests check docker-compose.yml, what it mounts, and the Dockerfile, as far
+// as a machine without a container engine can.
+const root = "../.."
 
 // compose is the part of the compose specification that our file uses; the
 // decoder refuses anything else, so a misspelt key is found.
@@ -102,7 +104,7 @@ func TestComposePlugin(t *testing.T) {
 // The mounted configuration loads with the service's own environment.
 func TestComposeConfig(t *testing.T) {
 	env := readCompose(t).Services["tailwater"].Environment
-	cfg, err := config.Load("compose/tailwater.yaml", func(name string) (string, bool) {
+	cfg, err := config.Load(filepath.Join(root, "deploy/compose/tailwater.yaml"), func(name string) (string, bool) {
 		v, ok := env[name]
 		return v, ok
 	})

@@ -1,0 +1,192 @@
+package derive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tailwater/tailwater/change"
+	"github.com/tailwater/tailwater/derive/image"
+	"github.com/tailwater/tailwater/eventlog"
+)
+
+// build makes images from the beginning of their topics, beside what runs. It
+// reads no further than the applied position; when it is there, they are exact
+// and become live. A restart begins anew.
+type build struct {
+	tables map[eventlog.TopicID]*source
+	reader eventlog.Reader
+	peeked *eventlog.Tx // read, but beyond the applied position
+	at     eventlog.CSN
+}
+
+func (g *build) close() error {
+	if g.reader == nil {
+		return nil
+	}
+	err := g.reader.Close()
+	g.reader = nil
+	return err
+}
+
+// Sizes of a build's commits and of its turn between two steps.
+const (
+	buildCommit = 4 << 20
+	buildTurn   = 32 << 20
+)
+
+// buildImages takes each build a piece further; more tells that one is not done.
+func (r *Runner) buildImages(ctx context.Context) (more bool, err error) {
+	for i := 0; i < len(r.builds); i++ {
+		g := r.builds[i]
+		done, err := r.buildSome(ctx, g)
+		if err != nil {
+			return false, fmt.Errorf("build images: %w", err)
+		}
+		if !done {
+			more = true
+			continue
+		}
+		r.builds = append(r.builds[:i], r.builds[i+1:]...)
+		i--
+		if err := errors.Join(g.close(), r.adopt(g)); err != nil {
+			return false, err
+		}
+		more = true
+	}
+	return more, nil
+}
+
+// buildSome reads until the applied position, the turn's size or the end of ctx.
+func (r *Runner) buildSome(ctx context.Context, g *build) (done bool, err error) {
+	if g.reader == nil {
+		ids := make([]eventlog.TopicID, 0, len(g.tables))
+		for id := range g.tables {
+			ids = append(ids, id)
+		}
+		if g.reader, err = r.log.Read(eventlog.ReadSpec{Topics: ids}); err != nil {
+			return false, err
+		}
+	}
+	for turn := 0; turn < buildTurn && ctx.Err() == nil; {
+		size, end, err := r.buildBatch(g)
+		if err != nil {
+			return false, err
+		}
+		if turn += size; end {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// buildBatch applies transactions in one commit; end tells that none is left at or below the applied position.
+func (r *Runner) buildBatch(g *build) (size int, end bool, err error) {
+	b := r.store.Batch()
+	for b.Size() < buildCommit && !end {
+		tx := g.peeked
+		g.peeked = nil
+		if tx == nil {
+			if tx, err = g.reader.Next(); err != nil {
+				return 0, false, errors.Join(err, b.Close())
+			}
+		}
+		if tx == nil || tx.CSN > r.applied {
+			g.peeked, end = tx, true
+			break
+		}
+		if err := g.apply(b, tx); err != nil {
+			return 0, false, errors.Join(err, b.Close())
+		}
+		g.at = tx.CSN
+	}
+	size = b.Size()
+	return size, end, b.Commit(false)
+}
+
+func (g *build) apply(b *image.Batch, tx *eventlog.Tx) error {
+	for i := range tx.Records {
+		rec := &tx.Records[i]
+		t := g.tables[rec.Topic]
+		if t == nil || len(rec.Key) == 0 {
+			continue
+		}
+		if kind, ok := change.Key(rec.Key).Control(); ok {
+			if kind == change.ControlTruncate {
+				if err := t.applier.Truncate(b); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		d, err := t.applier.Prepare(b, rec)
+		if err != nil {
+			return err
+		}
+		if err := t.applier.Write(b, &d, rec.CSN); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adopt makes finished images live.
+func (r *Runner) adopt(g *build) error {
+	b := r.store.Batch()
+	for _, s := range g.tables {
+		if err := r.replaceImage(b, s.applier.Table); err != nil {
+			return err
+		}
+		if err := remember(b, tableName(s.applier.Table), &tableRecord{Table: s.applier.Table, Live: true}); err != nil {
+			return err
+		}
+	}
+	if err := b.Set(image.MemoryKey(memApplied), appendUvarint(nil, uint64(r.applied))); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := b.Commit(false); err != nil {
+		return err
+	}
+	if err := r.bindAll(); err != nil {
+		return err
+	}
+	if err := r.takeOver(); err != nil {
+		return err
+	}
+	r.publish()
+	return nil
+}
+
+// beingBuilt reports whether an image under construction will serve the needs.
+func (r *Runner) beingBuilt(topic string, needs []image.Need) bool {
+	for _, g := range r.builds {
+		for _, s := range g.tables {
+			if s.name == topic && servesAll(s.applier.Table, needs) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// abandon drops an image under construction that will not do.
+func (r *Runner) abandon(topic string) error {
+	for _, g := range r.builds {
+		for id, s := range g.tables {
+			if s.name != topic {
+				continue
+			}
+			delete(g.tables, id)
+			b := r.store.Batch()
+			if err := dropTable(b, s.applier.Table); err != nil {
+				return errors.Join(err, b.Close())
+			}
+			if err := b.Commit(false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,338 @@
+package derive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tailwater/tailwater/change"
+	"github.com/tailwater/tailwater/derive/image"
+	"github.com/tailwater/tailwater/eventlog"
+)
+
+// Runner keeps views up to date with a log. Run belongs to one goroutine; the
+// reading methods may be called from any, before, while and after Run runs.
+type Runner struct {
+	opts    Options
+	log     eventlog.Log
+	store   *image.Store
+	meta    meta
+	schemas *registry
+	floors  *floors
+	views   []*viewState // in the order of Options.Views, then those no longer asked for
+	byName  map[string]*viewState
+
+	applied eventlog.CSN // the images are the tables as of here
+	images  map[string]*source
+	builds  []*build
+	replan  bool // layouts changed: look again what can be compiled and built
+
+	reader   eventlog.Reader
+	topics   []eventlog.TopicID // of reader
+	byTopic  map[eventlog.TopicID]*source
+	byOutput map[eventlog.TopicID]*viewState
+
+	synced   time.Time
+	syncedAt eventlog.CSN
+	keyBuf   []byte
+
+	mu        sync.Mutex // guards what follows
+	published map[string]*served
+	closed    bool
+}
+
+// source is a topic that the main reader follows. Tables have an applier.
+type source struct {
+	name    string
+	applier *image.Applier
+}
+
+// Open opens or makes the state of the views in StateDir and finds out what is to be done.
+func Open(o Options) (*Runner, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(o.StateDir, 0o700); err != nil {
+		return nil, fmt.Errorf("make state directory: %w", err)
+	}
+	store, err := image.OpenStore(o.StateDir, image.Options{CacheBytes: o.CacheBytes, Logger: o.Logger, Fatal: o.Fatal})
+	if err != nil {
+		return nil, err
+	}
+	r := &Runner{
+		opts: o, log: o.Log, store: store, schemas: newRegistry(o.Log), floors: newFloors(),
+		byName: map[string]*viewState{}, images: map[string]*source{}, byOutput: map[eventlog.TopicID]*viewState{},
+		synced: time.Now(), published: map[string]*served{}, replan: true,
+	}
+	if err := r.recover(); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// Run follows the log until ctx ends or something fails; nil means ctx ended
+// it. Whatever was not committed is done again by the next Run.
+func (r *Runner) Run(ctx context.Context) error {
+	for {
+		changed := r.log.Changed()
+		more, err := r.turn(ctx)
+		if ctx.Err() != nil {
+			return r.sync()
+		}
+		if err != nil {
+			return fmt.Errorf("derive: %w", err)
+		}
+		if more {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return r.sync()
+		case <-changed:
+		}
+	}
+}
+
+// CatchUp works until nothing is left to do at the log's frontier; Run must not
+// be running. What waits for a snapshot or for a row that fills a column stays.
+func (r *Runner) CatchUp(ctx context.Context) error {
+	for {
+		more, err := r.turn(ctx)
+		if err != nil {
+			return fmt.Errorf("derive: %w", err)
+		}
+		if !more {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// turn does a bounded piece of work; more tells that there is some left.
+func (r *Runner) turn(ctx context.Context) (more bool, err error) {
+	if r.replan {
+		if err := r.plan(); err != nil {
+			return false, err
+		}
+	}
+	more, err = r.step(ctx)
+	if err != nil {
+		return false, err
+	}
+	building, err := r.buildImages(ctx)
+	return more || building || r.replan, err
+}
+
+// sync makes the state durable.
+func (r *Runner) sync() error {
+	b := r.store.Batch()
+	if err := b.Set(image.MemoryKey(memApplied), appendUvarint(nil, uint64(r.applied))); err != nil {
+		return errors.Join(err, b.Close())
+	}
+	if err := b.Commit(true); err != nil {
+		return err
+	}
+	return r.saveCursor()
+}
+
+// Close closes the state. Run must have returned.
+func (r *Runner) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil
+	}
+	r.closed = true
+	var errs []error
+	if r.reader != nil {
+		errs = append(errs, r.reader.Close())
+	}
+	for _, g := range r.builds {
+		errs = append(errs, g.close())
+	}
+	for _, v := range r.views {
+		errs = append(errs, v.frozen.release())
+	}
+	return errors.Join(append(errs, r.store.Close())...)
+}
+
+// follow makes the main reader show all topics that matter, from the applied position on.
+func (r *Runner) follow() error {
+	byTopic := map[eventlog.TopicID]*source{}
+	var ids []eventlog.TopicID
+	add := func(s *source) {
+		t, ok := r.log.Topic(s.name)
+		if !ok {
+			return
+		}
+		if _, twice := byTopic[t.ID]; !twice {
+			byTopic[t.ID] = s
+			ids = append(ids, t.ID)
+		}
+	}
+	add(&source{name: change.TopicSchemas})
+	for _, topic := range r.tableTopics() {
+		name := sourceOf(topic)
+		if err := r.floors.load(r.log, name, r.applied); err != nil {
+			return err
+		}
+		add(&source{name: change.TopicSnapshots + name})
+		if s := r.images[topic]; s != nil {
+			add(s)
+		}
+	}
+	same := r.reader != nil && len(byTopic) == len(r.byTopic)
+	for id, s := range byTopic {
+		same = same && r.byTopic[id] != nil && r.byTopic[id].applier == s.applier
+	}
+	if same {
+		return nil
+	}
+	return r.reopen(ids, byTopic)
+}
+
+func (r *Runner) reopen(ids []eventlog.TopicID, byTopic map[eventlog.TopicID]*source) error {
+	if r.reader != nil {
+		if err := r.reader.Close(); err != nil {
+			return err
+		}
+		r.reader = nil
+	}
+	if ids == nil {
+		ids = []eventlog.TopicID{}
+	}
+	reader, err := r.log.Read(eventlog.ReadSpec{Topics: ids, After: r.applied})
+	if err != nil {
+		return fmt.Errorf("read the log behind %d: %w", r.applied, err)
+	}
+	r.reader, r.topics, r.byTopic = reader, ids, byTopic
+	return nil
+}
+
+// tableTopics returns the tables of all views asked for.
+func (r *Runner) tableTopics() []string {
+	var topics []string
+	seen := map[string]bool{}
+	for _, v := range r.views {
+		if v.wanted == nil {
+			continue
+		}
+		for _, t := range v.wanted.Topics() {
+			if !seen[t] {
+				seen[t] = true
+				topics = append(topics, t)
+			}
+		}
+	}
+	for t := range r.images {
+		if !seen[t] {
+			seen[t] = true
+			topics = append(topics, t)
+		}
+	}
+	return topics
+}
+
+// newLayout takes a record of _schemas and stops the views that cannot go on with it.
+func (r *Runner) newLayout(rec *eventlog.Record) error {
+	topic, err := r.schemas.add(rec)
+	if err != nil || topic == "" {
+		return err
+	}
+	r.replan = true
+	newest, _ := r.schemas.latest(topic)
+	for _, v := range r.views {
+		if v.next != nil && v.next.broken(newest) != "" {
+			v.next = nil
+		}
+		if v.old != nil && v.old.broken(newest) != "" {
+			v.old = nil
+		}
+		if v.current != nil && v.stopped == "" && v.wanted != nil {
+			if reason := v.current.broken(newest); reason != "" {
+				r.stop(v, reason)
+			}
+		}
+	}
+	return nil
+}
+
+// stop ends a view's work. When it goes on, after a restart, every root is rebuilt.
+func (r *Runner) stop(v *viewState, reason string) {
+	v.stopped = reason
+	v.restart(0)
+	v.old = nil
+	clear(v.dirty)
+	r.opts.Logger.Error("view stopped", "stage", "derive", "view", v.name, "reason", reason)
+}
+
+// passEnded notes that a view took over.
+func (r *Runner) passEnded(s *step, v *viewState) error {
+	r.opts.Logger.Info("view is live", "stage", "derive", "view", v.name, "documents", v.memory.Documents, "csn", uint64(s.b))
+	if v.old == nil {
+		return nil
+	}
+	v.old = nil
+	r.replan = true // there may be images that only the old definition needed
+	return remember(s.batch, memView+v.name, &viewRecord{ID: v.id, Current: &v.current.record})
+}
+
+// outputTopic returns a view's topic, making it if needed.
+func (r *Runner) outputTopic(v *viewState) error {
+	name := change.TopicView + v.name
+	t, ok := r.log.Topic(name)
+	if !ok {
+		var err error
+		spec := eventlog.TopicSpec{Name: name, Partitions: r.opts.Partitions(v.name), Cleanup: eventlog.CleanupCompact}
+		if t, err = r.log.EnsureTopic(spec); err != nil {
+			return fmt.Errorf("topic of view %s: %w", v.name, err)
+		}
+	}
+	v.topic = t
+	r.byOutput[t.ID] = v
+	return nil
+}
+
+// DropUnused deletes the state of views that are no longer asked for and
+// returns their names. Their topics stay. Run must not be running.
+func (r *Runner) DropUnused() ([]string, error) {
+	var names []string
+	b := r.store.Batch()
+	kept := r.views[:0:0]
+	for _, v := range r.views {
+		if v.wanted != nil {
+			kept = append(kept, v)
+			continue
+		}
+		names = append(names, v.name)
+		for _, bounds := range image.ViewRanges(v.id) {
+			if err := b.DeleteRange(bounds); err != nil {
+				return nil, errors.Join(err, b.Close())
+			}
+		}
+		for _, name := range []string{memView, memPass} {
+			if err := b.Delete(image.MemoryKey(name + v.name)); err != nil {
+				return nil, errors.Join(err, b.Close())
+			}
+		}
+		delete(r.byName, v.name)
+		delete(r.byOutput, v.topic.ID)
+	}
+	r.views = kept
+	if err := b.Commit(true); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	r.publish()
+	r.mu.Unlock()
+	return names, nil
+}
+
+// reasons joins the lines of an error for a one-line state.
+func reasons(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

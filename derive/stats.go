@@ -1,0 +1,102 @@
+package derive
+
+import (
+	"time"
+
+	"github.com/tailwater/tailwater/eventlog"
+)
+
+// State says what a view is doing.
+type State string
+
+// The states of views.
+const (
+	StateWaiting  State = "waiting for snapshot" // its tables are not captured, or not read whole yet
+	StateBuilding State = "building"             // images or documents are being built
+	StateLive     State = "live"
+	StateHeld     State = "held"    // a table is read anew: the old documents are served
+	StateStopped  State = "stopped" // Reason says why, and what to do
+)
+
+// ViewStats describes a view at some moment.
+type ViewStats struct {
+	Name        string
+	State       State
+	Reason      string // for every state but live; may be empty
+	Documents   int64
+	Applied     eventlog.CSN // its tables are as of here
+	CompleteCSN eventlog.CSN // every document is at least as of here
+	Pending     int64        // roots to rebuild that are queued
+	LastCommit  time.Time    // commit time of the newest transaction that changed a document; zero if unknown
+	Fingerprint string       // of the definition that outputs; "" before the first
+	Info        *Info        // of that definition; nil before the first
+	// Switching is set while a changed definition replaces documents of the old one.
+	Switching bool
+}
+
+// Stats describes all views asked for, in their order.
+func (r *Runner) Stats() []ViewStats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]ViewStats, 0, len(r.opts.Views))
+	for _, w := range r.opts.Views {
+		if s := r.published[w.Name()]; s != nil {
+			out = append(out, s.stats)
+		}
+	}
+	return out
+}
+
+// Applied returns the position that the images are at.
+func (r *Runner) Applied() eventlog.CSN {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.applied
+}
+
+// DiskBytes returns what the state takes on disk.
+func (r *Runner) DiskBytes() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return 0
+	}
+	return r.store.DiskBytes()
+}
+
+func (r *Runner) viewStats(v *viewState) ViewStats {
+	s := ViewStats{Name: v.name, Documents: v.memory.Documents, Applied: r.applied, CompleteCSN: v.complete,
+		Pending: v.memory.Pending, Switching: v.old != nil}
+	if v.lastCommit != 0 {
+		s.LastCommit = time.UnixMicro(v.lastCommit).UTC()
+	}
+	if v.current != nil {
+		s.Info, s.Fingerprint = v.current.stage.Info(), v.current.record.Fingerprint
+	}
+	s.State, s.Reason = r.state(v)
+	return s
+}
+
+func (r *Runner) state(v *viewState) (State, string) {
+	switch {
+	case v.stopped != "":
+		return StateStopped, v.stopped
+	case v.current == nil && v.next == nil:
+		return StateWaiting, v.waiting
+	case v.current == nil:
+		return StateBuilding, "images are built from the log"
+	}
+	if table, below, ok := r.floors.open(v.current.stage.Info().Topics); !ok {
+		if below == 0 || v.memory.Pass && v.old == nil {
+			return StateWaiting, "table " + table + " is being read"
+		}
+		return StateHeld, "table " + table + " is read anew"
+	}
+	switch {
+	case v.memory.Pass:
+		return StateBuilding, "documents are built"
+	case v.next != nil:
+		return StateLive, "images for the changed definition are built from the log"
+	}
+	return StateLive, ""
+}

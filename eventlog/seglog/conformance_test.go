@@ -1,0 +1,56 @@
+package seglog
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tailwater/tailwater/eventlog"
+	"github.com/tailwater/tailwater/eventlog/logtest"
+	"github.com/tailwater/tailwater/internal/vfs"
+)
+
+func TestConformance(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		opts Options
+	}{
+		{"default", Options{}},
+		{"small files", Options{FileBytes: 2000, SealBatch: 200}},
+		{"no tail", Options{TailBytes: 1, FileBytes: 5000, SealBatch: 1000}},
+	} {
+		t.Run(tt.name, func(t *testing.T) { logtest.Run(t, backend(tt.opts, vfs.OS)) })
+	}
+	t.Run("in memory", func(t *testing.T) { logtest.Run(t, backend(Options{FileBytes: 3000}, nil)) })
+}
+
+// backend is this package for the suite; a nil fs is a new one in memory each time.
+func backend(opts Options, fs vfs.FS) logtest.Backend {
+	open := func(t *testing.T, dir string, opts Options) eventlog.Log {
+		l, err := Open(dir, opts)
+		if err != nil {
+			t.Fatalf("Open = %v", err)
+		}
+		return l
+	}
+	return logtest.Backend{
+		Open: func(t *testing.T) eventlog.Log {
+			opts := opts
+			if opts.FS = fs; fs == nil {
+				opts.FS = vfs.NewMem()
+				return open(t, "log", opts)
+			}
+			return open(t, t.TempDir()+"/log", opts)
+		},
+		Reopen: func(t *testing.T, l eventlog.Log) eventlog.Log {
+			if err := l.Close(); err != nil {
+				t.Fatalf("Close = %v", err)
+			}
+			return open(t, l.(*Log).dir, l.(*Log).opts)
+		},
+		Settle: func(t *testing.T, l eventlog.Log) {
+			if err := l.(*Log).SealAll(context.Background()); err != nil {
+				t.Fatalf("SealAll = %v", err)
+			}
+		},
+	}
+}

@@ -1,0 +1,165 @@
+package seglog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+
+	"github.com/tailwater/tailwater/internal/vfs"
+)
+
+// errSealed says that the journal no longer reaches back to an ordinal.
+var errSealed = errors.New("sealed")
+
+// journalCursor reads groups by ordinal: from the tail in memory when it can,
+// else from the files. It pins nothing: a file deleted under it is looked up anew.
+type journalCursor struct {
+	l       *Log
+	ordinal uint64 // of the next transaction
+
+	file *journalFile // open file, nil: none
+	f    vfs.File
+	s    *entryScanner
+	at   uint64 // ordinal of the next transaction at s.pos, or below it
+}
+
+// next returns the next group; nil at the end of what is durable. Its bytes are
+// valid until the next call.
+func (c *journalCursor) next() (*group, error) {
+	for {
+		payload, file, end, err := c.locate()
+		if err != nil {
+			return nil, err
+		}
+		if payload != nil {
+			return decodeGroup(payload)
+		}
+		if file == nil {
+			return nil, nil
+		}
+		g, err := c.fromDisk(file, end)
+		if vfs.IsNotExist(err) {
+			c.close() // sealed and deleted between locate and open
+			if err := c.l.vanished(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if g != nil || err != nil {
+			return g, err
+		}
+	}
+}
+
+// vanished follows a file's deletion: a writer knows of its own, a read-only log looks again.
+func (l *Log) vanished() error {
+	if l.readOnly {
+		return l.reload()
+	}
+	return nil
+}
+
+// locate looks c.ordinal up: a payload of the tail, or the file that holds it
+// with its durable end, or neither when the reader has caught up.
+func (c *journalCursor) locate() (payload []byte, file *journalFile, end int64, err error) {
+	l := c.l
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if c.ordinal >= l.st.ordinal {
+		return nil, nil, 0, nil
+	}
+	if g := l.tail.find(c.ordinal); g != nil {
+		c.ordinal = max(c.ordinal, g.first) // over a gap
+		return g.payload, nil, 0, nil
+	}
+	i := sort.Search(len(l.files), func(i int) bool { return l.files[i].ordinal > c.ordinal }) - 1
+	if i < 0 {
+		return nil, nil, 0, errSealed
+	}
+	file = l.files[i]
+	if c.file == file && c.s.pos >= file.size && i+1 < len(l.files) {
+		file = l.files[i+1]
+		c.ordinal = max(c.ordinal, file.ordinal) // over a gap
+	}
+	return nil, file, file.size, nil
+}
+
+// fromDisk returns the group of c.ordinal, or nil at the file's end.
+func (c *journalCursor) fromDisk(file *journalFile, end int64) (*group, error) {
+	if err := c.open(file, end); err != nil {
+		return nil, err
+	}
+	for {
+		pos := c.s.pos
+		kind, payload, err := c.s.next()
+		if errors.Is(err, io.EOF) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if kind != kindGroup {
+			continue
+		}
+		g, err := decodeGroup(payload)
+		if err != nil {
+			return nil, &CorruptError{Path: file.path, Pos: pos, Reason: err.Error()}
+		}
+		if len(g.rows) == 0 {
+			continue
+		}
+		if g.first < c.at {
+			return nil, &CorruptError{Path: file.path, Pos: pos, Reason: fmt.Sprintf("transaction %d behind %d", g.first, c.at)}
+		}
+		c.at = g.end()
+		if c.at > c.ordinal {
+			c.ordinal = max(c.ordinal, g.first)
+			return g, nil
+		}
+	}
+}
+
+// open makes c read file, at or before c.ordinal.
+func (c *journalCursor) open(file *journalFile, end int64) error {
+	if c.file == file && c.at <= c.ordinal {
+		c.s.end = end
+		return nil
+	}
+	c.close()
+	f, err := c.l.fs().Open(file.path)
+	if err != nil {
+		return err
+	}
+	c.l.indexOf(f, file)
+	c.l.mu.RLock()
+	pos := file.seek(c.ordinal)
+	c.l.mu.RUnlock()
+	c.f, c.file, c.at = f, file, 0
+	c.s = newScanner(f, file.path, file.number, pos, end)
+	return nil
+}
+
+// indexOf loads a closed file's index at its first use.
+func (l *Log) indexOf(f vfs.File, file *journalFile) {
+	l.mu.RLock()
+	size := file.size
+	needed := len(file.index) == 0 && len(l.files) > 0 && l.files[len(l.files)-1] != file
+	l.mu.RUnlock()
+	if !needed {
+		return
+	}
+	points := loadIndex(f, file, size)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(file.index) == 0 {
+		file.index = points
+	}
+}
+
+func (c *journalCursor) close() {
+	if c.f != nil {
+		c.f.Close()
+	}
+	c.f, c.file, c.s = nil, nil, nil
+}

@@ -1,0 +1,119 @@
+package seglog
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tailwater/tailwater/eventlog"
+	"github.com/tailwater/tailwater/internal/vfs"
+)
+
+const txTopicName = "_tx"
+
+// txTopicSpec is the topic of the transactions' rows, written at sealing.
+var txTopicSpec = eventlog.TopicSpec{
+	Name: txTopicName, Partitions: 1, Cleanup: eventlog.CleanupDelete,
+	Retention: 7 * 24 * time.Hour, RetentionBytes: 1 << 30, TombstoneRetention: 24 * time.Hour, Compression: "zstd",
+}
+
+// Open opens the log in a directory, or makes one there. The caller holds the
+// data directory's lock: nobody else may write to it.
+func Open(dir string, opts Options) (*Log, error) {
+	l := newLog(dir, opts)
+	for _, d := range []string{dir, l.path("journal"), l.path("topics")} {
+		if err := l.fs().MkdirAll(d); err != nil {
+			return nil, fmt.Errorf("open log: %w", err)
+		}
+	}
+	if err := l.fs().SyncDir(dir); err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	rec, err := l.recover()
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	if err := l.checkClock(); err != nil {
+		return nil, err
+	}
+	if err := l.resume(rec); err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	l.token <- struct{}{}
+	return l, nil
+}
+
+func newLog(dir string, opts Options) *Log {
+	l := &Log{
+		dir: dir, opts: opts.withDefaults(), token: make(chan struct{}, 1),
+		segs: map[partKey][]*segment{}, changed: make(chan struct{}), rolled: make(chan struct{}),
+	}
+	l.tail.max = l.opts.TailBytes
+	return l
+}
+
+// resume makes the log writable behind what was recovered: in the newest file
+// if that ended clean, else in a new one.
+func (l *Log) resume(rec recovered) error {
+	last := l.st.lastIngest
+	if rec.fresh {
+		if _, err := rand.Read(l.st.id[:]); err != nil {
+			return err
+		}
+		if err := l.st.setTopic(eventlog.Topic{ID: txTopic, Spec: txTopicSpec}); err != nil {
+			return err
+		}
+	}
+	if rec.torn > 0 {
+		l.st.skip()
+		l.opts.Logger.Warn("cut a torn tail of the journal; offsets and sequence numbers skip 2^32",
+			"file", rec.file.path, "byte", rec.file.size, "bytes", rec.torn, "last", time.UnixMicro(last).UTC())
+	}
+	l.st.nextCSN = max(l.st.nextCSN, eventlog.ClockCSN(l.opts.Clock()))
+	if rec.fresh {
+		return l.begin(1, 0)
+	}
+	f, err := l.fs().OpenWrite(rec.file.path)
+	if err != nil {
+		return err
+	}
+	// What an earlier process wrote may not be durable yet; nothing is shown before it is (C2).
+	if err := l.syncFound(f, rec.file.path); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if rec.torn == 0 {
+		l.w.f, l.w.file, l.w.end = f, rec.file, rec.file.size
+		return nil
+	}
+	defer f.Close()
+	// The next file's checkpoint says where this one ends, and keeps the skip.
+	if err := l.begin(rec.file.number+1, rec.file.size); err != nil {
+		return err
+	}
+	if err := f.Truncate(rec.file.size); err != nil { // harmless: nobody reads there
+		l.opts.Logger.Warn("cut torn tail", "file", rec.file.path, "err", err)
+	}
+	return nil
+}
+
+func (l *Log) syncFound(f vfs.File, path string) error {
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("sync %s: %w (%w)", path, ErrSync, err)
+	}
+	return l.fs().SyncDir(l.path("journal"))
+}
+
+// checkClock refuses a clock that would make sequence numbers useless (V20).
+func (l *Log) checkClock() error {
+	now := l.opts.Clock()
+	if now.Year() > 2080 {
+		return fmt.Errorf("open log: clock says %s: %w; set it", now.UTC().Format(time.RFC3339), ErrClock)
+	}
+	last := time.UnixMicro(l.st.lastIngest)
+	if l.st.lastIngest > 0 && now.Sub(last) > 366*24*time.Hour && !l.opts.TrustClock {
+		return fmt.Errorf("open log: clock says %s, the last record is of %s: %w; set it, or confirm that it is right",
+			now.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339), ErrClock)
+	}
+	return nil
+}

@@ -1,0 +1,311 @@
+package seglog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tailwater/tailwater/eventlog"
+	"github.com/tailwater/tailwater/internal/vfs"
+)
+
+const (
+	// sealRound bounds the journal bytes that one round turns into segments.
+	sealRound = 256 << 20
+	// sealRetry is how long Run waits after a round that failed.
+	sealRetry = 10 * time.Second
+)
+
+// Run seals in the background, whenever the journal has outgrown
+// Options.JournalBytes, until ctx ends or damage is found.
+func (l *Log) Run(ctx context.Context) error {
+	for {
+		l.mu.RLock()
+		rolled := l.rolled
+		l.mu.RUnlock()
+		err := l.Seal(ctx, l.opts.JournalBytes)
+		if ctx.Err() != nil || errors.Is(err, eventlog.ErrClosed) {
+			return nil
+		}
+		if errors.Is(err, eventlog.ErrCorrupt) {
+			return err
+		}
+		var retry <-chan time.Time
+		if err != nil {
+			l.opts.Logger.Warn("sealing is tried again", "in", sealRetry, "err", err)
+			retry = time.After(sealRetry)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-rolled:
+		case <-retry:
+		}
+	}
+}
+
+// Seal turns the oldest closed journal files into segments until the journal
+// has at most keep bytes or only its newest file.
+func (l *Log) Seal(ctx context.Context, keep int64) error {
+	l.sealMu.Lock()
+	defer l.sealMu.Unlock()
+	for ctx.Err() == nil {
+		files, err := l.toSeal(keep)
+		if err != nil || len(files) == 0 {
+			return err
+		}
+		if err := l.sealFiles(ctx, files); err != nil {
+			return fmt.Errorf("seal journal files %d to %d: %w", files[0].number, files[len(files)-1].number, err)
+		}
+	}
+	return ctx.Err()
+}
+
+// SealAll closes the newest journal file and seals everything.
+func (l *Log) SealAll(ctx context.Context) error {
+	if err := l.Roll(ctx); err != nil {
+		return err
+	}
+	return l.Seal(ctx, 0)
+}
+
+// Roll closes the newest journal file and begins the next, if it holds anything.
+func (l *Log) Roll(ctx context.Context) error {
+	if l.readOnly {
+		return ErrReadOnly
+	}
+	select {
+	case <-l.token:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { l.token <- struct{}{} }()
+	if err := l.ready(); err != nil {
+		return err
+	}
+	if l.w.end <= l.w.file.body {
+		return nil
+	}
+	return l.roll()
+}
+
+// toSeal returns the oldest closed files that are too many.
+func (l *Log) toSeal(keep int64) ([]*journalFile, error) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return nil, eventlog.ErrClosed
+	}
+	if l.readOnly {
+		return nil, ErrReadOnly
+	}
+	if l.fatal != nil {
+		return nil, l.fatal
+	}
+	var total, taken int64
+	for _, f := range l.files {
+		total += f.size
+	}
+	n := 0
+	for n < len(l.files)-1 && total > keep && (n == 0 || taken < sealRound) {
+		taken += l.files[n].size
+		total -= l.files[n].size
+		n++
+	}
+	return slices.Clone(l.files[:n]), nil
+}
+
+// sealer is one round of sealing.
+type sealer struct {
+	l     *Log
+	parts map[partKey]*segWriter
+	rows  []eventlog.Record
+}
+
+// sealFiles writes segments, makes them durable, shows them, and deletes the
+// files. A crash in between needs no repair: what is at or below a partition's
+// last sealed offset is left out next time.
+func (l *Log) sealFiles(ctx context.Context, files []*journalFile) error {
+	s := &sealer{l: l, parts: map[partKey]*segWriter{}}
+	err := s.read(ctx, files)
+	if err == nil {
+		err = s.finish()
+	}
+	if err != nil {
+		for _, w := range s.parts {
+			w.abandon()
+		}
+		return err
+	}
+	return l.dropFiles(len(files))
+}
+
+func (s *sealer) read(ctx context.Context, files []*journalFile) error {
+	for _, file := range files {
+		f, err := s.l.fs().Open(file.path)
+		if err != nil {
+			return err
+		}
+		err = s.readFile(ctx, f, file)
+		if cerr := f.Close(); err == nil {
+			err = cerr
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sealer) readFile(ctx context.Context, f vfs.File, file *journalFile) error {
+	scan := newScanner(f, file.path, file.number, file.body, file.size)
+	for ctx.Err() == nil {
+		pos := scan.pos
+		kind, payload, err := scan.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if kind != kindGroup {
+			continue
+		}
+		g, err := decodeGroup(payload)
+		if err == nil {
+			err = s.group(g)
+		}
+		if err != nil && !vfs.IsFull(err) && !errors.As(err, new(*ioError)) {
+			err = &CorruptError{Path: file.path, Pos: pos, Reason: err.Error()}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// ioError is a failure to write a segment, not damage of what is read.
+type ioError struct{ err error }
+
+func (e *ioError) Error() string { return e.err.Error() }
+func (e *ioError) Unwrap() error { return e.err }
+
+// group hands the records of a group to their partitions.
+func (s *sealer) group(g *group) error {
+	var err error
+	if s.rows, err = appendTxRecords(s.rows[:0], g); err != nil {
+		return err
+	}
+	for i := range s.rows {
+		if err := s.add(&s.rows[i], false); err != nil {
+			return err
+		}
+	}
+	for _, b := range g.batches {
+		h, err := eventlog.DecodeBatchHeader(b.data)
+		if err != nil {
+			return err
+		}
+		it, err := h.Records()
+		if err != nil {
+			return err
+		}
+		for {
+			r := eventlog.Record{Topic: b.topic, Partition: b.partition}
+			ok, err := it.Next(&r)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				break
+			}
+			if err := s.add(&r, it.Every); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *sealer) add(r *eventlog.Record, every bool) error {
+	k := partKey{r.Topic, r.Partition}
+	w := s.parts[k]
+	if w == nil {
+		var err error
+		if w, err = s.l.newSegWriter(k); err != nil {
+			return &ioError{err}
+		}
+		s.parts[k] = w
+	}
+	if r.Offset < w.from {
+		return nil
+	}
+	if err := w.add(r, every); err != nil {
+		return &ioError{err}
+	}
+	return nil
+}
+
+// finish makes all segments durable under their names and shows them.
+func (s *sealer) finish() error {
+	keys := slices.SortedFunc(maps.Keys(s.parts), func(a, b partKey) int {
+		if a.topic != b.topic {
+			return int(int64(a.topic) - int64(b.topic))
+		}
+		return int(a.partition - b.partition)
+	})
+	for _, k := range keys {
+		if err := s.parts[k].finish(); err != nil {
+			return err
+		}
+	}
+	dirs := map[string]bool{}
+	for _, k := range keys {
+		w := s.parts[k]
+		if w.seg == nil {
+			continue // nothing that was not sealed before
+		}
+		if err := s.l.fs().Rename(w.tmp, w.seg.path); err != nil {
+			return err
+		}
+		dirs[w.dir] = true
+		s.l.addSegment(w.seg) // it holds what the journal holds: showing it early is harmless
+		w.seg = nil
+	}
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		if err := s.l.fs().SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Log) addSegment(s *segment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.segs[s.key] = append(slices.Clip(l.segs[s.key]), s)
+}
+
+// dropFiles takes the n oldest files out of the journal and deletes them, oldest
+// first and each durably, so that no crash leaves a hole.
+func (l *Log) dropFiles(n int) error {
+	l.mu.Lock()
+	l.doomed = append(l.doomed, l.files[:n]...)
+	l.files = slices.Clone(l.files[n:])
+	l.mu.Unlock()
+	for len(l.doomed) > 0 {
+		if err := l.fs().Remove(l.doomed[0].path); err != nil && !vfs.IsNotExist(err) {
+			return err
+		}
+		if err := l.fs().SyncDir(l.path("journal")); err != nil {
+			return err
+		}
+		l.doomed = l.doomed[1:]
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package seglog
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/tailwater/tailwater/eventlog"
+)
+
+// txRowVersion is the first byte of a record's value in the topic _tx: u8
+// version, the row of the transaction as in a group, and uvarint runs, each
+// uvarint topic, partition, first offset and count.
+const txRowVersion = 1
+
+// sealedRun names a transaction's records in a partition: count from first on.
+type sealedRun struct {
+	key   partKey
+	first eventlog.Offset
+	count uint32
+}
+
+func appendTxRow(dst []byte, tx *eventlog.Tx, runs []sealedRun) []byte {
+	dst = appendTxHead(append(dst, txRowVersion), tx)
+	dst = binary.AppendUvarint(dst, uint64(len(runs)))
+	for _, r := range runs {
+		dst = binary.AppendUvarint(dst, uint64(r.key.topic))
+		dst = binary.AppendUvarint(dst, uint64(r.key.partition))
+		dst = binary.AppendUvarint(dst, uint64(r.first))
+		dst = binary.AppendUvarint(dst, uint64(r.count))
+	}
+	return dst
+}
+
+func decodeTxRow(value []byte, tx *eventlog.Tx, runs []sealedRun) ([]sealedRun, error) {
+	c := &cursor{b: value}
+	if v := c.byte(); v != txRowVersion {
+		return nil, fmt.Errorf("row of %s of version %d; this program reads %d", txTopicName, v, txRowVersion)
+	}
+	c.txHead(tx)
+	for range c.count(4) {
+		k := partKey{eventlog.TopicID(c.uint32()), int32(c.uint32())}
+		runs = append(runs, sealedRun{k, c.offset(), c.uint32()})
+	}
+	if c.bad || len(c.b) != 0 {
+		return nil, fmt.Errorf("row of %s: %w", txTopicName, errShort)
+	}
+	return runs, nil
+}
+
+// maxSealedCursors bounds the files and batches that one reader keeps open.
+const maxSealedCursors = 256
+
+// sealedReader reads sealed transactions: the rows of _tx name the records.
+type sealedReader struct {
+	l     *Log
+	rows  *segCursor
+	parts map[partKey]*segCursor
+	runs  []sealedRun
+	row   []byte
+}
+
+func newSealedReader(l *Log, ordinal uint64) *sealedReader {
+	return &sealedReader{l: l, rows: newSegCursor(l, partKey{txTopic, 0}, eventlog.Offset(ordinal)), parts: map[partKey]*segCursor{}}
+}
+
+// next reads the next transaction before end into r; false if there is none.
+func (s *sealedReader) next(r *reader, end uint64) (bool, error) {
+	var rec eventlog.Record
+	ok, err := s.rows.nextBelow(eventlog.Offset(end), &rec)
+	if err != nil || !ok {
+		return false, err
+	}
+	s.row = append(s.row[:0], rec.Value...)
+	if s.runs, err = decodeTxRow(s.row, &r.tx, s.runs[:0]); err != nil {
+		return false, s.rows.seg.corrupt(s.rows.at, "%v", err)
+	}
+	r.records = r.records[:0]
+	for _, run := range s.runs {
+		if r.shows(run.key.topic) {
+			if err := s.take(r, run); err != nil {
+				return false, err
+			}
+		}
+	}
+	r.ordinal = uint64(rec.Offset) + 1
+	return true, nil
+}
+
+func (s *sealedReader) take(r *reader, run sealedRun) error {
+	c := s.cursor(run.key, run.first)
+	end := run.first + eventlog.Offset(run.count)
+	for {
+		var rec eventlog.Record
+		ok, err := c.nextBelow(end, &rec)
+		if err != nil || !ok {
+			return err
+		}
+		if c.every && run.key.partition != 0 || r.skips(&rec) {
+			continue
+		}
+		r.records = append(r.records, rec)
+	}
+}
+
+func (s *sealedReader) cursor(k partKey, at eventlog.Offset) *segCursor {
+	c := s.parts[k]
+	if c == nil {
+		if len(s.parts) >= maxSealedCursors {
+			s.close()
+			s.parts = map[partKey]*segCursor{}
+		}
+		c = newSegCursor(s.l, k, at)
+		s.parts[k] = c
+	}
+	c.seek(at)
+	return c
+}
+
+func (s *sealedReader) close() {
+	s.rows.close()
+	for _, c := range s.parts {
+		c.close()
+	}
+}

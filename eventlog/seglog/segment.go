@@ -1,0 +1,230 @@
+package seglog
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/tailwater/tailwater/eventlog"
+	"github.com/tailwater/tailwater/internal/vfs"
+)
+
+// A segment file, version 1, is a 16-byte header ("TWSG", u16 version, u16 zero,
+// u32 topic, u32 partition), record batches, a footer and a 16-byte trailer
+// (u32 length of the footer, u32 CRC-32C of it, "TWSEGEND"). The footer:
+//
+//	version u8 = 1
+//	uvarint batches, each uvarint base offset and file position as the
+//	  difference to the one before, uvarint largest CSN before it in the
+//	  segment, varint largest timestamp (ms)
+//	uvarint records, uvarint largest CSN
+//
+// The name is PPPPP-BASE-NEXT.seg: the segment holds the records of a partition
+// with offsets in [BASE, NEXT) that are kept.
+const (
+	segmentHeaderSize  = 16
+	segmentTrailerSize = 16
+	segmentVersion     = 1
+	segmentSuffix      = ".seg"
+)
+
+var (
+	segmentMagic = [4]byte{'T', 'W', 'S', 'G'}
+	segmentEnd   = [8]byte{'T', 'W', 'S', 'E', 'G', 'E', 'N', 'D'}
+)
+
+// segment is an immutable file of one partition.
+type segment struct {
+	key  partKey
+	base eventlog.Offset
+	next eventlog.Offset
+	path string
+	size int64
+
+	mu  sync.Mutex
+	idx *segmentIndex // read at first use
+}
+
+type segmentIndex struct {
+	batches []segmentBatch
+	end     int64 // of the batches: the footer begins here
+	records int64
+	maxCSN  eventlog.CSN
+}
+
+type segmentBatch struct {
+	base    eventlog.Offset
+	pos     int64
+	before  eventlog.CSN // largest CSN in the segment before this batch
+	maxTime int64        // ms
+}
+
+func segmentName(partition int32, base, next eventlog.Offset) string {
+	return fmt.Sprintf("%05d-%020d-%020d%s", partition, base, next, segmentSuffix)
+}
+
+func parseSegmentName(name string) (partition int32, base, next eventlog.Offset, ok bool) {
+	parts := strings.Split(strings.TrimSuffix(name, segmentSuffix), "-")
+	if len(parts) != 3 || !strings.HasSuffix(name, segmentSuffix) {
+		return 0, 0, 0, false
+	}
+	p, err1 := strconv.ParseInt(parts[0], 10, 32)
+	b, err2 := strconv.ParseInt(parts[1], 10, 64)
+	n, err3 := strconv.ParseInt(parts[2], 10, 64)
+	ok = err1 == nil && err2 == nil && err3 == nil && p >= 0 && b >= 0 && n > b
+	return int32(p), eventlog.Offset(b), eventlog.Offset(n), ok
+}
+
+func appendSegmentHeader(dst []byte, key partKey) []byte {
+	dst = append(dst, segmentMagic[:]...)
+	dst = binary.LittleEndian.AppendUint16(dst, segmentVersion)
+	dst = binary.LittleEndian.AppendUint16(dst, 0)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(key.topic))
+	return binary.LittleEndian.AppendUint32(dst, uint32(key.partition))
+}
+
+func (x *segmentIndex) append(dst []byte) []byte {
+	start := len(dst)
+	dst = binary.AppendUvarint(append(dst, segmentVersion), uint64(len(x.batches)))
+	var last segmentBatch
+	for _, b := range x.batches {
+		dst = binary.AppendUvarint(dst, uint64(b.base-last.base))
+		dst = binary.AppendUvarint(dst, uint64(b.pos-last.pos))
+		dst = binary.AppendUvarint(dst, uint64(b.before))
+		dst = binary.AppendVarint(dst, b.maxTime)
+		last = b
+	}
+	dst = binary.AppendUvarint(dst, uint64(x.records))
+	dst = binary.AppendUvarint(dst, uint64(x.maxCSN))
+	footer := dst[start:]
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(footer)))
+	dst = binary.LittleEndian.AppendUint32(dst, crc32.Checksum(footer, castagnoli))
+	return append(dst, segmentEnd[:]...)
+}
+
+func decodeSegmentFooter(b []byte) (*segmentIndex, error) {
+	c := &cursor{b: b}
+	if v := c.byte(); v != segmentVersion {
+		return nil, fmt.Errorf("segment of version %d; this program reads %d", v, segmentVersion)
+	}
+	x := &segmentIndex{batches: make([]segmentBatch, c.count(4))}
+	var last segmentBatch
+	for i := range x.batches {
+		last = segmentBatch{last.base + c.offset(), last.pos + int64(c.offset()), c.csn(), c.varint()}
+		x.batches[i] = last
+	}
+	x.records, x.maxCSN = int64(c.offset()), c.csn()
+	if c.bad || len(c.b) != 0 {
+		return nil, fmt.Errorf("segment footer: %w", errShort)
+	}
+	return x, nil
+}
+
+func (s *segment) corrupt(pos int64, format string, args ...any) error {
+	return &CorruptError{Path: s.path, Pos: pos, Reason: fmt.Sprintf(format, args...)}
+}
+
+// index returns the segment's index, reading it at first use.
+func (s *segment) index(fsys vfs.FS) (*segmentIndex, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.idx != nil {
+		return s.idx, nil
+	}
+	f, err := fsys.Open(s.path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	s.idx, err = s.readIndex(f)
+	return s.idx, err
+}
+
+func (s *segment) readIndex(f vfs.File) (*segmentIndex, error) {
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size < segmentHeaderSize+segmentTrailerSize {
+		return nil, s.corrupt(0, "%d bytes are no segment", size)
+	}
+	head, err := s.readAt(f, 0, segmentHeaderSize)
+	if err != nil {
+		return nil, err
+	}
+	if string(head) != string(appendSegmentHeader(nil, s.key)) {
+		return nil, s.corrupt(0, "header is not that of topic %d partition %d", s.key.topic, s.key.partition)
+	}
+	trailer, err := s.readAt(f, size-segmentTrailerSize, segmentTrailerSize)
+	if err != nil {
+		return nil, err
+	}
+	n, end := int64(binary.LittleEndian.Uint32(trailer)), size-segmentTrailerSize
+	if [8]byte(trailer[8:]) != segmentEnd || n > end-segmentHeaderSize {
+		return nil, s.corrupt(end, "trailer is not a segment's")
+	}
+	footer, err := s.readAt(f, end-n, n)
+	if err != nil {
+		return nil, err
+	}
+	if crc32.Checksum(footer, castagnoli) != binary.LittleEndian.Uint32(trailer[4:]) {
+		return nil, s.corrupt(end-n, "checksum of the footer does not match")
+	}
+	x, err := decodeSegmentFooter(footer)
+	if err != nil {
+		return nil, s.corrupt(end-n, "%v", err)
+	}
+	x.end = end - n
+	if len(x.batches) == 0 || x.batches[0].pos != segmentHeaderSize || x.batches[len(x.batches)-1].pos >= x.end {
+		return nil, s.corrupt(end-n, "footer's batches do not lie in the file")
+	}
+	return x, nil
+}
+
+func (s *segment) readAt(f vfs.File, pos, n int64) ([]byte, error) {
+	b := make([]byte, n)
+	if k, err := f.ReadAt(b, pos); err != nil && !(errors.Is(err, io.EOF) && int64(k) == n) {
+		if errors.Is(err, io.EOF) {
+			return nil, s.corrupt(pos+int64(k), "file ends inside %d bytes", n)
+		}
+		return nil, fmt.Errorf("read %s: %w", s.path, err)
+	}
+	return b, nil
+}
+
+// find returns the batch in which an offset is or the next one kept lies.
+func (x *segmentIndex) find(off eventlog.Offset) int {
+	return max(0, sort.Search(len(x.batches), func(i int) bool { return x.batches[i].base > off })-1)
+}
+
+// findCSN returns the last batch before which all CSNs of the segment are below csn.
+func (x *segmentIndex) findCSN(csn eventlog.CSN) int {
+	return max(0, sort.Search(len(x.batches), func(i int) bool { return i > 0 && x.batches[i].before >= csn })-1)
+}
+
+// batch reads and verifies one batch.
+func (s *segment) batch(f vfs.File, x *segmentIndex, i int) (eventlog.Batch, error) {
+	end := x.end
+	if i+1 < len(x.batches) {
+		end = x.batches[i+1].pos
+	}
+	pos := x.batches[i].pos
+	b, err := s.readAt(f, pos, end-pos)
+	if err != nil {
+		return eventlog.Batch{}, err
+	}
+	h, err := eventlog.DecodeBatch(b)
+	if err != nil {
+		return h, s.corrupt(pos, "%v", err)
+	}
+	if h.Base != x.batches[i].base || h.Size != len(b) || h.Last >= s.next {
+		return h, s.corrupt(pos, "batch of offsets %d to %d where %d was due", h.Base, h.Last, x.batches[i].base)
+	}
+	return h, nil
+}

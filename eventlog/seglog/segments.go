@@ -1,0 +1,155 @@
+package seglog
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/tailwater/tailwater/eventlog"
+	"github.com/tailwater/tailwater/internal/vfs"
+)
+
+// topicDir is the name of a topic's directory: its id and, for people, the end of its name.
+func topicDir(t eventlog.Topic) string {
+	short := []byte(t.Spec.Name)
+	for i, c := range short {
+		if !(c == '_' || c == '.' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z') {
+			short[i] = '-'
+		}
+	}
+	if len(short) > 48 {
+		short = short[len(short)-48:]
+	}
+	return fmt.Sprintf("%06d-%s", t.ID, short)
+}
+
+func parseTopicDir(name string) (eventlog.TopicID, bool) {
+	digits, _, ok := strings.Cut(name, "-")
+	n, err := strconv.ParseUint(digits, 10, 31)
+	return eventlog.TopicID(n), ok && err == nil && n > 0 && len(digits) >= 6
+}
+
+// loadSegments lists the segments of all topics by their names.
+func (l *Log) loadSegments() error {
+	l.segs = map[partKey][]*segment{}
+	dirs, err := l.fs().ReadDir(l.path("topics"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		id, ok := parseTopicDir(dir)
+		if !ok {
+			l.opts.Logger.Warn("leaving a directory alone that is not the log's", "directory", l.path("topics/"+dir))
+			continue
+		}
+		if err := l.loadTopicDir(id, l.path("topics/"+dir)); err != nil {
+			return err
+		}
+	}
+	for _, segs := range l.segs {
+		slices.SortFunc(segs, func(a, b *segment) int { return int(a.base - b.base) })
+	}
+	return nil
+}
+
+func (l *Log) loadTopicDir(id eventlog.TopicID, dir string) error {
+	names, err := l.fs().ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, ".tmp") && !l.readOnly {
+			if err := l.fs().Remove(dir + "/" + name); err != nil {
+				return err
+			}
+		}
+		if p, base, next, ok := parseSegmentName(name); ok {
+			k := partKey{id, p}
+			size, err := sizeOf(l.fs(), dir+"/"+name)
+			if err != nil {
+				return err
+			}
+			l.segs[k] = append(l.segs[k], &segment{key: k, base: base, next: next, path: dir + "/" + name, size: size})
+		}
+	}
+	return nil
+}
+
+func sizeOf(fsys vfs.FS, name string) (int64, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	return f.Size()
+}
+
+// checkSegments reports segments that do not fit the journal: overlapping each
+// other, of unknown topics, or with a hole before the journal begins.
+func (l *Log) checkSegments() error {
+	for k, segs := range l.segs {
+		t := l.st.topic(k.topic)
+		if t == nil || int(k.partition) >= len(t.next) {
+			return &CorruptError{Path: segs[0].path, Reason: "segment of a topic or partition that the journal does not know"}
+		}
+		for i := 1; i < len(segs); i++ {
+			if segs[i].base < segs[i-1].next {
+				return &CorruptError{Path: segs[i].path, Reason: "segment overlaps " + segs[i-1].path}
+			}
+		}
+		if last := segs[len(segs)-1]; last.next > t.next[k.partition] {
+			return &CorruptError{Path: last.path, Reason: fmt.Sprintf("segment goes beyond the journal's end, offset %d", t.next[k.partition])}
+		}
+	}
+	return nil
+}
+
+// sealedEnd returns the offset behind a partition's last segment. The caller holds the lock.
+func (l *Log) sealedEnd(k partKey) eventlog.Offset {
+	if s := l.segs[k]; len(s) > 0 {
+		return s[len(s)-1].next
+	}
+	return 0
+}
+
+// segmentAt returns the segment that holds an offset, or the first behind it.
+func (l *Log) segmentAt(k partKey, off eventlog.Offset) *segment {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	segs := l.segs[k]
+	i := sort.Search(len(segs), func(i int) bool { return segs[i].next > off })
+	if i == len(segs) {
+		return nil
+	}
+	return segs[i]
+}
+
+// topicMeta is the file meta in a topic's directory: for people, and for the day when the journal is lost.
+type topicMeta struct {
+	ID         eventlog.TopicID `json:"id"`
+	Name       string           `json:"name"`
+	Partitions int              `json:"partitions"`
+	Cleanup    eventlog.Cleanup `json:"cleanup"`
+}
+
+// makeTopicDir makes a topic's directory with its meta file and returns its path.
+func (l *Log) makeTopicDir(t eventlog.Topic) (string, error) {
+	dir := l.path("topics/" + topicDir(t))
+	if f, err := l.fs().Open(dir + "/meta"); err == nil {
+		return dir, f.Close()
+	}
+	if err := l.fs().MkdirAll(dir); err != nil {
+		return "", err
+	}
+	if err := l.fs().SyncDir(l.path("topics")); err != nil {
+		return "", err
+	}
+	meta, err := json.MarshalIndent(topicMeta{t.ID, t.Spec.Name, t.Spec.Partitions, t.Spec.Cleanup}, "", "  ")
+	if err != nil {
+		return "", err
+	}
+	return dir, vfs.WriteFile(l.fs(), dir, "meta", append(meta, '\n'))
+}

@@ -1,0 +1,170 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tailwater/tailwater/derive"
+	"github.com/tailwater/tailwater/eventlog"
+	"github.com/tailwater/tailwater/server"
+)
+
+var _ server.Daemon = (*Daemon)(nil)
+
+// ready returns the views once they are compiled.
+func (d *Daemon) ready() (*viewSet, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.views == nil {
+		return nil, fmt.Errorf("%w: the views are not running yet: %s", server.ErrUnavailable, d.building)
+	}
+	return d.views, nil
+}
+
+// viewError gives the server's words to an error of the views.
+func viewError(err error) error {
+	switch {
+	case errors.Is(err, derive.ErrUnknownView):
+		return fmt.Errorf("%w: %v", server.ErrNotFound, err)
+	case errors.Is(err, derive.ErrNotReady):
+		return fmt.Errorf("%w: %v", server.ErrUnavailable, err)
+	}
+	return err
+}
+
+// Topics lists the topics by name.
+func (d *Daemon) Topics() []server.TopicStatus { return topicStatus(d.log) }
+
+func topicStatus(log eventlog.Log) []server.TopicStatus {
+	list := []server.TopicStatus{}
+	for _, t := range log.Stats().Topics {
+		list = append(list, server.TopicStatus{Name: t.Name, Partitions: t.Partitions, Records: t.Records, Bytes: t.Bytes})
+	}
+	slices.SortFunc(list, func(a, b server.TopicStatus) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// Get returns one document.
+func (d *Daemon) Get(view, id string) ([]byte, uint64, error) {
+	v, err := d.ready()
+	if err != nil {
+		return nil, 0, err
+	}
+	doc, ok, err := v.runner.Get(view, id)
+	if err != nil {
+		return nil, 0, viewError(err)
+	}
+	if !ok {
+		return nil, 0, fmt.Errorf("%w: view %q has no document %q", server.ErrNotFound, view, id)
+	}
+	return doc.JSON, doc.Version, nil
+}
+
+// Dump calls fn for each document in key order.
+func (d *Daemon) Dump(ctx context.Context, view string, fn func(id string, version uint64, doc []byte) error) error {
+	v, err := d.ready()
+	if err != nil {
+		return err
+	}
+	return viewError(v.runner.Dump(view, func(doc derive.Doc) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fn(doc.ID, doc.Version, doc.JSON)
+	}))
+}
+
+// Search asks the first local index that takes the view.
+func (d *Daemon) Search(ctx context.Context, view, query string, limit, offset int) (*server.SearchResult, error) {
+	if d.cfg.View(view) == nil {
+		return nil, fmt.Errorf("%w: there is no view %q", server.ErrNotFound, view)
+	}
+	s := d.sinks.searcher(d.cfg.View(view))
+	if s == nil {
+		return nil, fmt.Errorf("%w: no local sink takes view %q; add one: sinks: { find: { local: {} } }, and to: [find] in the view", server.ErrNotFound, view)
+	}
+	hits, total, err := s.Search(ctx, view, query, limit, offset)
+	if err != nil {
+		return nil, searchError(err)
+	}
+	res := &server.SearchResult{Total: total}
+	for _, h := range hits {
+		res.Hits = append(res.Hits, server.Hit{ID: h.ID, Score: h.Score, Doc: json.RawMessage(h.Doc)})
+	}
+	return res, nil
+}
+
+// Records reads the log.
+func (d *Daemon) Records(ctx context.Context, q server.RecordQuery, fn func(line []byte) error) error {
+	return readRecords(ctx, d.log, sourceKinds(d.cfg), q, fn)
+}
+
+// Snapshot asks for an ad-hoc snapshot of a table.
+func (d *Daemon) Snapshot(ctx context.Context, table, where string) (string, error) {
+	return "", fmt.Errorf("%w: ad-hoc snapshots are not in this version", server.ErrBadRequest)
+}
+
+// Rebuild makes the view's sinks take every document again.
+func (d *Daemon) Rebuild(_ context.Context, view string) error {
+	v, err := d.ready()
+	if err != nil {
+		return err
+	}
+	if d.cfg.View(view) == nil {
+		return fmt.Errorf("%w: there is no view %q", server.ErrNotFound, view)
+	}
+	for _, k := range v.list() {
+		if k.view == view {
+			k.Rebuild()
+		}
+	}
+	return nil
+}
+
+// Reload takes the configuration file again.
+func (d *Daemon) Reload(ctx context.Context) error {
+	if d.opts.Load == nil {
+		return fmt.Errorf("%w: this daemon has no file to load again", server.ErrBadRequest)
+	}
+	answer := make(chan error, 1)
+	select {
+	case d.reload <- answer:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := <-answer; err != nil {
+		return fmt.Errorf("%w: %v", server.ErrBadRequest, err)
+	}
+	return nil
+}
+
+// Verify compares what a sink holds with the view, document by document.
+func (d *Daemon) Verify(ctx context.Context, view, sinkName string) (json.RawMessage, bool, error) {
+	v, err := d.ready()
+	if err != nil {
+		return nil, false, err
+	}
+	cfgView := d.cfg.View(view)
+	if cfgView == nil {
+		return nil, false, fmt.Errorf("%w: there is no view %q", server.ErrNotFound, view)
+	}
+	if sinkName == "" && len(cfgView.To) == 1 {
+		sinkName = cfgView.To[0].Sink
+	}
+	if cfgView.Target(sinkName) == nil {
+		return nil, false, fmt.Errorf("%w: view %q does not go to a sink %q; name one of its sinks with --sink", server.ErrBadRequest, view, sinkName)
+	}
+	k := v.worker(view, sinkName)
+	if k == nil {
+		return nil, false, fmt.Errorf("%w: view %q does not go to its sinks yet", server.ErrUnavailable, view)
+	}
+	return v.verify(ctx, k)
+}

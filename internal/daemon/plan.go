@@ -1,0 +1,194 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"github.com/tailwater/tailwater/change"
+	"github.com/tailwater/tailwater/config"
+	"github.com/tailwater/tailwater/connectors"
+	"github.com/tailwater/tailwater/derive"
+	"github.com/tailwater/tailwater/derive/join"
+	"github.com/tailwater/tailwater/derive/sink"
+	"github.com/tailwater/tailwater/eventlog"
+	"github.com/tailwater/tailwater/eventlog/seglog"
+)
+
+// Step is one thing that a run would do.
+type Step struct{ Action, Target, Detail string }
+
+// Plan says what a run with cfg would do now. It connects to the sources and changes nothing.
+func Plan(ctx context.Context, cfg *config.Config, logger *slog.Logger) ([]Step, error) {
+	p := planner{cfg: cfg, logger: logger, catalog: map[string]*change.Schema{}, done: map[string]bool{}, built: map[string]string{}, cursors: map[string]bool{}}
+	if err := p.readDataDir(); err != nil {
+		return nil, err
+	}
+	for _, s := range cfg.Sources {
+		if err := p.source(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	var problems config.Problems
+	for _, v := range cfg.Views {
+		problems = append(problems, compileProblems(cfg, v, p.catalog)...)
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	for _, v := range cfg.Views {
+		if err := p.view(v); err != nil {
+			return nil, err
+		}
+	}
+	p.unused()
+	return p.steps, nil
+}
+
+type planner struct {
+	cfg     *config.Config
+	logger  *slog.Logger
+	catalog map[string]*change.Schema
+	done    map[string]bool   // topics whose snapshot is done
+	known   bool              // the log has a position of the source at hand
+	sources map[string]bool   // sources that the log has a position of
+	built   map[string]string // fingerprint by view
+	cursors map[string]bool   // of views in sinks
+	steps   []Step
+}
+
+func (p *planner) add(action, target, format string, args ...any) {
+	p.steps = append(p.steps, Step{action, target, fmt.Sprintf(format, args...)})
+}
+
+// readDataDir notes what an earlier run has left; there may be nothing.
+func (p *planner) readDataDir() error {
+	p.sources = map[string]bool{}
+	path := filepath.Join(p.cfg.DataDir, "log")
+	if !exists(path) {
+		p.add("make", p.cfg.DataDir, "a new data directory")
+		return nil
+	}
+	log, err := seglog.OpenReadOnly(path, seglog.Options{})
+	if err != nil {
+		return fmt.Errorf("open the log: %w", err)
+	}
+	defer log.Close()
+	for _, s := range p.cfg.Sources {
+		h := &connectors.LogHistory{Log: log, Source: s.Name}
+		_, p.sources[s.Name] = h.Last()
+		marks, err := h.Marks()
+		if err != nil {
+			return err
+		}
+		for _, m := range marks {
+			p.done[m.Topic] = m.State == change.SnapshotDone
+		}
+	}
+	marks, err := log.Checkpoints()
+	if err != nil {
+		return err
+	}
+	for name := range marks {
+		p.cursors[name] = true
+	}
+	return p.readViews(log)
+}
+
+func (p *planner) readViews(log eventlog.Log) error {
+	state := filepath.Join(p.cfg.DataDir, "state")
+	if !exists(state) {
+		return nil
+	}
+	r, err := derive.OpenReadOnly(derive.Options{Log: log, StateDir: state, Restore: join.Restore})
+	if err != nil {
+		return fmt.Errorf("open the views' state: %w", err)
+	}
+	defer r.Close()
+	for _, s := range r.Stats() {
+		p.built[s.Name] = s.Fingerprint
+	}
+	return nil
+}
+
+func (p *planner) source(ctx context.Context, s *config.Source) error {
+	c, err := newConnector(s, p.logger)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	d, err := c.Describe(ctx)
+	if err != nil {
+		return err
+	}
+	for _, problem := range d.Problems {
+		action := "mend first"
+		if problem.Warning {
+			action = "note"
+		}
+		p.add(action, strings.TrimSpace("source "+s.Name+" "+problem.Table), "%s %s", problem.Message, problem.Fix)
+	}
+	if !p.sources[s.Name] {
+		p.add("create", "source "+s.Name, "publication %s and replication slot %s at %s", s.Publication, s.Slot, s.Address)
+	}
+	for _, t := range d.Tables {
+		p.catalog[t.Topic] = t
+		if !p.done[t.Topic] {
+			p.add("snapshot", t.Topic, "about %d rows", d.Rows[t.Topic])
+		}
+	}
+	return nil
+}
+
+// view says whether a view is built, and how its relations are resolved.
+func (p *planner) view(v *config.View) error {
+	compiled, err := join.Compile(definition(v), func(topic string) (*change.Schema, bool) { s, ok := p.catalog[topic]; return s, ok })
+	if err != nil {
+		return err
+	}
+	info := compiled.Info()
+	fingerprint, old := p.built[v.Name]
+	switch {
+	case !old:
+		p.add("build view", v.Name, "one document per row of %s", info.Root)
+	case fingerprint != info.Fingerprint:
+		p.add("rebuild view", v.Name, "its definition or its columns changed; built from the log beside the old one")
+	}
+	if !old || fingerprint != info.Fingerprint {
+		for _, r := range info.Relations {
+			p.add("relation", v.Name+"."+strings.Join(r.Path, "."), "%s", relationText(r))
+		}
+	}
+	for _, t := range v.To {
+		if !p.cursors[sink.CheckpointName(t.Sink, v.Name)] {
+			p.add("fill", "sink "+t.Sink, "with view %s (%s)", v.Name, p.cfg.Sink(t.Sink).Kind)
+		}
+	}
+	return nil
+}
+
+func relationText(r derive.Relation) string {
+	if r.Through != "" {
+		return fmt.Sprintf("%s %s through %s, near %s, far %s", r.Kind, r.Topic, r.Through, pairsText(r.Near), pairsText(r.Far))
+	}
+	return fmt.Sprintf("%s %s by %s", r.Kind, r.Topic, pairsText(r.By))
+}
+
+func pairsText(pairs []derive.ColumnPair) string {
+	var parts []string
+	for _, c := range pairs {
+		parts = append(parts, c.Holder+" -> "+c.Refers)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (p *planner) unused() {
+	for name := range p.built {
+		if p.cfg.View(name) == nil {
+			p.add("keep unused", "view "+name, "its state stays until: tailwater drop --unused --yes")
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/tailwater/tailwater/config"
+	"github.com/tailwater/tailwater/derive/sink"
+	"github.com/tailwater/tailwater/derive/sink/local"
+	"github.com/tailwater/tailwater/eventlog"
+	"github.com/tailwater/tailwater/server"
+)
+
+// sinkSet is the configured sinks, connected at their first use.
+type sinkSet struct {
+	byName map[string]sink.Sink
+	local  map[string]*local.Sink
+}
+
+func newSinkSet(cfg *config.Config, localDir string, log eventlog.Log, logger *slog.Logger) (*sinkSet, error) {
+	set := &sinkSet{byName: map[string]sink.Sink{}, local: map[string]*local.Sink{}}
+	for _, s := range cfg.Sinks {
+		made, err := newSink(s, localDir, log, logger.With("sink", s.Name))
+		if err != nil {
+			return nil, fmt.Errorf("sink %q: %w", s.Name, err)
+		}
+		set.byName[s.Name] = made
+		if l, ok := made.(*local.Sink); ok {
+			set.local[s.Name] = l
+		}
+	}
+	return set, nil
+}
+
+func newSink(s *config.Sink, localDir string, log eventlog.Log, logger *slog.Logger) (sink.Sink, error) {
+	switch s.Kind {
+	case config.Local:
+		return local.New(local.Options{Dir: localDir, Analyzer: s.Local.Analyzer, Logger: logger}), nil
+	}
+	return nil, fmt.Errorf("%s is not built in this version", s.Kind)
+}
+
+// viewOptions are the target's options in the words of its sink.
+func viewOptions(s *config.Sink, t *config.Target) any {
+	switch s.Kind {
+	case config.Local:
+		var o local.ViewOptions
+		for _, m := range t.Mapping {
+			o.Mapping = append(o.Mapping, local.MappingField{Field: m.Field, Type: m.Type, Keyword: m.Keyword})
+		}
+		return o
+	}
+	return nil
+}
+
+// searcher returns the first local index that takes the view.
+func (set *sinkSet) searcher(v *config.View) *local.Sink {
+	for _, t := range v.To {
+		if l := set.local[t.Sink]; l != nil {
+			return l
+		}
+	}
+	return nil
+}
+
+func searchError(err error) error {
+	if errors.Is(err, local.ErrNotOpen) {
+		return fmt.Errorf("%w: %v", server.ErrUnavailable, err)
+	}
+	return err
+}
+
+func (set *sinkSet) close() {
+	for _, s := range set.byName {
+		s.Close()
+	}
+}
+
+// checkSinks connects to every sink.
+func checkSinks(ctx context.Context, cfg *config.Config, logger *slog.Logger) ([]Finding, error) {
+	var found []Finding
+	for _, s := range cfg.Sinks {
+		made, err := newSink(s, cfg.DataDir+"/local", nil, logger)
+		if err != nil {
+			return nil, err
+		}
+		part := "sink " + s.Name
+		cctx, cancel := context.WithTimeout(ctx, checkTimeout)
+		err = made.Check(cctx)
+		cancel()
+		made.Close()
+		if err != nil {
+			found = append(found, Finding{Part: part, Message: err.Error(), Unreachable: !errors.Is(err, sink.ErrStopped)})
+			continue
+		}
+		found = append(found, Finding{Part: part, OK: true, Message: string(s.Kind) + " answers"})
+	}
+	return found, nil
+}

@@ -1,0 +1,112 @@
+package daemon
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tailwater/tailwater/config"
+	"github.com/tailwater/tailwater/derive"
+	"github.com/tailwater/tailwater/server"
+)
+
+// States of views that Wait and readiness look at.
+const (
+	viewLive    = derive.StateLive
+	viewStopped = derive.StateStopped
+)
+
+// Status is the state of everything now.
+func (d *Daemon) Status() server.Status {
+	s := server.Status{Version: d.opts.Version, Started: d.started.UTC(), Sources: []server.SourceStatus{}, Views: []server.ViewStatus{}, Sinks: []server.SinkStatus{}}
+	for _, r := range d.sources {
+		st := r.status()
+		s.Sources = append(s.Sources, st)
+		if _, _, _, open := r.stats(); !open {
+			s.Reasons = append(s.Reasons, fmt.Sprintf("source %q is %s", st.Name, withReason(st.State, st.Reason)))
+		}
+	}
+	s.Log = d.logStatus()
+	d.mu.Lock()
+	v, building := d.views, d.building
+	d.mu.Unlock()
+	if v == nil {
+		for _, view := range d.cfg.Views {
+			s.Views = append(s.Views, server.ViewStatus{Name: view.Name, State: "waiting", Reason: building, Searchable: d.sinks.searcher(view) != nil})
+			s.Reasons = append(s.Reasons, fmt.Sprintf("view %q is waiting: %s", view.Name, building))
+		}
+	} else {
+		d.viewStatus(&s, v)
+	}
+	s.Notices = notices(d.cfg)
+	s.Ready = len(s.Reasons) == 0
+	return s
+}
+
+func withReason(state, reason string) string {
+	if reason == "" {
+		return state
+	}
+	return state + ": " + reason
+}
+
+func (d *Daemon) logStatus() server.LogStatus {
+	st := d.log.Stats()
+	return server.LogStatus{FrontierCSN: uint64(st.Frontier), AppendedBytes: st.AppendedBytes, JournalBytes: st.JournalBytes, SegmentBytes: st.SegmentBytes,
+		DiskBytes: d.disk.use(d.dir.path), QuotaBytes: quota(int64(d.cfg.Log.Quota), d.dir.path), Topics: len(st.Topics)}
+}
+
+func (d *Daemon) viewStatus(s *server.Status, v *viewSet) {
+	for _, x := range v.stats() {
+		view := d.cfg.View(x.Name)
+		if view == nil {
+			continue // no longer configured; drop --unused removes it
+		}
+		st := server.ViewStatus{Name: x.Name, State: string(x.State), Reason: x.Reason, Documents: x.Documents, AppliedCSN: uint64(x.Applied), CompleteCSN: uint64(x.CompleteCSN),
+			Pending: x.Pending, Searchable: d.sinks.searcher(view) != nil}
+		if x.CompleteCSN < d.log.Frontier() && !x.LastCommit.IsZero() {
+			st.LagSeconds = max(0, time.Since(x.LastCommit).Seconds())
+		}
+		s.Views = append(s.Views, st)
+		if x.State != viewLive {
+			s.Reasons = append(s.Reasons, fmt.Sprintf("view %q is %s", x.Name, withReason(string(x.State), x.Reason)))
+		}
+	}
+	for _, w := range v.list() {
+		x := w.Stats()
+		st := server.SinkStatus{Sink: w.sink, View: w.view, State: x.State, Reason: x.Reason, Written: x.Written, Stale: x.Stale, Rejected: x.Rejected,
+			Retries: x.Retries, LagRecords: x.LagRecords, LagSeconds: x.LagSeconds, DeadLetters: x.DeadLetters}
+		s.Sinks = append(s.Sinks, st)
+	}
+	slices.SortFunc(s.Sinks, func(a, b server.SinkStatus) int {
+		if a.Sink+"/"+a.View < b.Sink+"/"+b.View {
+			return -1
+		}
+		return 1
+	})
+}
+
+// notices are what status shows in red.
+func notices(cfg *config.Config) []string {
+	var out []string
+	for _, s := range cfg.Sources {
+		if s.InsecurePlaintext && !s.Address.Loopback() {
+			out = append(out, fmt.Sprintf("source %q may be read without TLS (insecure_plaintext)", s.Name))
+		}
+	}
+	if cfg.Server.InsecureNoAuth && cfg.Server.Token.IsZero() {
+		out = append(out, "the server asks for no token (server.insecure_no_auth)")
+	}
+	if cfg.Server.InsecurePlaintext && cfg.Server.TLSCert == "" {
+		out = append(out, "the server speaks plain HTTP (server.insecure_plaintext)")
+	}
+	return out
+}
+
+func sourceKinds(cfg *config.Config) map[string]string {
+	kinds := map[string]string{}
+	for _, s := range cfg.Sources {
+		kinds[s.Name] = string(s.Kind)
+	}
+	return kinds
+}

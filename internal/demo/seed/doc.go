@@ -1,0 +1,2 @@
+// Command seed writes the compose file's shop as SQL: go generate ./internal/demo.
+package main
