@@ -17,7 +17,8 @@ import (
 const (
 	maxFile   = 1 << 20
 	maxDepth  = 64
-	maxTokens = 50_000 // some 10,000 lines; the parser takes quadratic time over one map
+	maxTokens = 25_000 // some 6,000 lines; the parser takes quadratic time over one map
+	maxFlow   = 2_000  // entries of one [ ] or { }, likewise
 )
 
 type nodeKind int
@@ -131,6 +132,10 @@ func (b *builder) parse(text string) (f *ast.File) {
 		report(b.pos(pos, ""), fmt.Sprintf("nested more than %d deep", maxDepth), "")
 		return nil
 	}
+	if pos := tooLong(tokens); pos != nil {
+		report(b.pos(pos, ""), fmt.Sprintf("more than %d entries in one [ ] or { }", maxFlow), "write one entry a line")
+		return nil
+	}
 	f, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		b.syntaxError(err, report)
@@ -157,6 +162,25 @@ func tooDeep(tokens token.Tokens) *token.Position {
 		}
 		if depth > maxDepth || blocks > 4*maxDepth && depth == 0 || t.Position.IndentLevel > maxDepth {
 			return t.Position
+		}
+	}
+	return nil
+}
+
+// tooLong is the first comma too many inside one pair of brackets.
+func tooLong(tokens token.Tokens) *token.Position {
+	counts := make([]int, 1, maxDepth)
+	for _, t := range tokens {
+		switch t.Type {
+		case token.MappingStartType, token.SequenceStartType:
+			counts = append(counts, 0)
+		case token.MappingEndType, token.SequenceEndType:
+			counts = counts[:max(len(counts)-1, 1)]
+		case token.CollectEntryType:
+			counts[len(counts)-1]++
+			if counts[len(counts)-1] > maxFlow {
+				return t.Position
+			}
 		}
 	}
 	return nil

@@ -17,7 +17,6 @@ type build struct {
 	tables map[eventlog.TopicID]*source
 	reader eventlog.Reader
 	peeked *eventlog.Tx // read, but beyond the applied position
-	at     eventlog.CSN
 }
 
 func (g *build) close() error {
@@ -68,16 +67,15 @@ func (r *Runner) buildSome(ctx context.Context, g *build) (done bool, err error)
 			return false, err
 		}
 	}
-	for turn := 0; turn < buildTurn && ctx.Err() == nil; {
+	for turn := 0; ; {
 		size, end, err := r.buildBatch(g)
-		if err != nil {
-			return false, err
+		if err != nil || end {
+			return end, err
 		}
-		if turn += size; end {
-			return true, nil
+		if turn += size; turn >= buildTurn || ctx.Err() != nil {
+			return false, nil
 		}
 	}
-	return false, nil
 }
 
 // buildBatch applies transactions in one commit; end tells that none is left at or below the applied position.
@@ -95,16 +93,19 @@ func (r *Runner) buildBatch(g *build) (size int, end bool, err error) {
 			g.peeked, end = tx, true
 			break
 		}
-		if err := g.apply(b, tx); err != nil {
+		truncated, err := g.apply(b, tx)
+		if err != nil {
 			return 0, false, errors.Join(err, b.Close())
 		}
-		g.at = tx.CSN
+		if truncated {
+			break // a batch in which reads meet a range deletion is slow
+		}
 	}
 	size = b.Size()
 	return size, end, b.Commit(false)
 }
 
-func (g *build) apply(b *image.Batch, tx *eventlog.Tx) error {
+func (g *build) apply(b *image.Batch, tx *eventlog.Tx) (truncated bool, err error) {
 	for i := range tx.Records {
 		rec := &tx.Records[i]
 		t := g.tables[rec.Topic]
@@ -113,21 +114,22 @@ func (g *build) apply(b *image.Batch, tx *eventlog.Tx) error {
 		}
 		if kind, ok := change.Key(rec.Key).Control(); ok {
 			if kind == change.ControlTruncate {
+				truncated = true
 				if err := t.applier.Truncate(b); err != nil {
-					return err
+					return truncated, err
 				}
 			}
 			continue
 		}
 		d, err := t.applier.Prepare(b, rec)
 		if err != nil {
-			return err
+			return truncated, err
 		}
 		if err := t.applier.Write(b, &d, rec.CSN); err != nil {
-			return err
+			return truncated, err
 		}
 	}
-	return nil
+	return truncated, nil
 }
 
 // adopt makes finished images live.

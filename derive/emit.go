@@ -108,7 +108,7 @@ func (r *Runner) pass(s *step, v *viewState, n int) error {
 		s.more = true
 		return nil
 	}
-	v.memory.Pass, v.memory.Cursor, v.memory.Cause = false, nil, 0
+	v.memory.Pass, v.memory.Fresh, v.memory.Cursor, v.memory.Cause = false, false, nil, 0
 	s.passed = append(s.passed, v)
 	return nil
 }
@@ -132,7 +132,7 @@ func (r *Runner) passRoots(b *image.Batch, v *viewState, n int) ([][]byte, error
 	if err != nil {
 		return nil, err
 	}
-	if v.memory.Documents == 0 {
+	if v.memory.Fresh || v.memory.Documents == 0 {
 		return rows, nil
 	}
 	outs, err := collect(image.HashKey(nil, v.id, nil), image.RootOf)
@@ -151,7 +151,7 @@ func (r *Runner) emit(s *step, v *viewState, root []byte, cause eventlog.CSN) er
 	if err != nil {
 		return err
 	}
-	doc, outcome, err := v.current.bound.Build(s.batch, change.Key(root), s.out.docs[:0])
+	doc, outcome, err := v.current.bound.Build(s.images(), change.Key(root), s.out.docs[:0])
 	s.out.docs = doc
 	if err != nil {
 		return err
@@ -178,10 +178,13 @@ func (r *Runner) emit(s *step, v *viewState, root []byte, cause eventlog.CSN) er
 func (r *Runner) compare(s *step, v *viewState, root, doc []byte, must bool) error {
 	r.keyBuf = image.HashKey(r.keyBuf[:0], v.id, root)
 	n := len(r.keyBuf)
-	buf, had, err := s.batch.Get(r.keyBuf, r.keyBuf[:n:n])
-	r.keyBuf = buf
-	if err != nil {
-		return err
+	buf, had := r.keyBuf, false
+	if !v.memory.Fresh || string(root) <= string(v.memory.Cursor) {
+		var err error
+		if buf, had, err = s.batch.Get(r.keyBuf, r.keyBuf[:n:n]); err != nil {
+			return err
+		}
+		r.keyBuf = buf
 	}
 	key, last := buf[:n], buf[n:]
 	if doc == nil {

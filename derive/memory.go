@@ -58,12 +58,15 @@ type layoutRecord struct {
 // progress changes with the steps of a view.
 type progress struct {
 	// Pass is set while every root behind Cursor is to be rebuilt; a nil Cursor is before the first.
-	Pass   bool              `json:"pass"`
+	Pass bool `json:"pass"`
+	// Fresh is set while no root behind Cursor has an output.
+	Fresh  bool              `json:"fresh,omitempty"`
 	Cursor []byte            `json:"cursor,omitempty"`
 	Cause  eventlog.CSN      `json:"cause,omitempty"`
 	Ends   []eventlog.Offset `json:"ends,omitempty"` // of the view's topic, behind the last output
 	// Floor: nothing is output below this CSN (V24).
 	Floor     eventlog.CSN `json:"floor,omitempty"`
+	State     State        `json:"state"` // as of the commit, for readers of a stopped directory
 	Documents int64        `json:"documents"`
 	Pending   int64        `json:"pending"`
 }

@@ -132,7 +132,9 @@ func (r *Runner) startBuild(tables []*image.Table) error {
 	for _, t := range tables {
 		topic, exists := r.log.Topic(t.Topic)
 		if exists {
-			g.tables[topic.ID] = r.newSource(t)
+			src := r.newSource(t)
+			src.applier.Fill()
+			g.tables[topic.ID] = src
 		} else if err := r.replaceImage(b, t); err != nil {
 			return err
 		}

@@ -26,6 +26,9 @@ func (r *Runner) recover() error {
 	if err := r.plan(); err != nil {
 		return err
 	}
+	if err := r.follow(); err != nil { // also loads the marks, which say what may be served
+		return err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.publish()

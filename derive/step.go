@@ -22,13 +22,32 @@ type step struct {
 	more       bool         // roots are left that can be rebuilt at once
 	passed     []*viewState // whose pass ended
 	idle       bool         // the reader had caught up
+	cut        bool         // the batch ends with this transaction
+	built      *image.View  // the images at b
+}
+
+// images reads the images as they are at b, once all of the batch is applied.
+func (s *step) images() image.Reader {
+	if s.built == nil {
+		s.built = s.batch.Frozen()
+	}
+	return s.built
+}
+
+func (s *step) closeImages() error {
+	if s.built == nil {
+		return nil
+	}
+	err := s.built.Close()
+	s.built = nil
+	return err
 }
 
 // step reads a batch, applies it, outputs and commits. more tells that there is work left to do at once.
 func (r *Runner) step(ctx context.Context) (more bool, err error) {
 	s := &step{a: r.applied, b: r.applied, batch: r.store.Batch()}
 	defer func() {
-		if s.batch != nil {
+		if err = errors.Join(err, s.closeImages()); s.batch != nil {
 			err = errors.Join(err, s.batch.Close())
 		}
 	}()
@@ -39,6 +58,9 @@ func (r *Runner) step(ctx context.Context) (more bool, err error) {
 		if err := r.emitView(s, v); err != nil {
 			return false, fmt.Errorf("view %s: %w", v.name, err)
 		}
+	}
+	if err := s.closeImages(); err != nil {
+		return false, err
 	}
 	if err := r.append(ctx, s); err != nil {
 		return false, err
@@ -52,7 +74,7 @@ func (r *Runner) readBatch(s *step) error {
 	if err := r.follow(); err != nil {
 		return err
 	}
-	for s.txs < r.opts.MaxBatchTx && s.bytes < r.opts.MaxBatchBytes {
+	for s.txs < r.opts.MaxBatchTx && s.bytes < r.opts.MaxBatchBytes && !s.cut {
 		tx, err := r.reader.Next()
 		if err != nil {
 			return fmt.Errorf("read the log behind %d: %w", s.b, err)
@@ -103,7 +125,7 @@ func (r *Runner) applyRecord(s *step, t *source, rec *eventlog.Record) error {
 		if kind != change.ControlTruncate {
 			return nil
 		}
-		return r.truncate(s, t, rec.CSN)
+		return r.truncate(s, t, rec)
 	}
 	if len(rec.Key) == 0 {
 		return nil // a table without a key has no image that a view could use
@@ -141,14 +163,14 @@ func (r *Runner) walk(s *step, t *source, key change.Key, row, other []change.Va
 	return nil
 }
 
-// smallTable is how many rows a truncated table may have for its rows to be
-// walked one by one; behind a larger one every root is rebuilt.
+// smallTable is how many rows a truncated table may have for them to be deleted
+// one by one; for a larger one every root is rebuilt.
 const smallTable = 1000
 
-func (r *Runner) truncate(s *step, t *source, cause eventlog.CSN) error {
+func (r *Runner) truncate(s *step, t *source, rec *eventlog.Record) error {
 	table := t.applier.Table
 	bounds := image.Prefixed(table.Prefix(nil))
-	var keys []change.Key
+	keys := []change.Key{}
 	err := s.batch.Scan(bounds[0], bounds[1], func(k, _ []byte) (bool, error) {
 		keys = append(keys, append(change.Key{}, table.RowKey(k)...))
 		return len(keys) <= smallTable, nil
@@ -159,26 +181,21 @@ func (r *Runner) truncate(s *step, t *source, cause eventlog.CSN) error {
 	if len(keys) > smallTable {
 		for _, v := range r.views {
 			if v.tracks() && v.reads(t.name) {
-				v.restart(cause)
+				v.restart(rec.CSN)
 			}
 		}
 		keys = nil
 	}
-	var buf []byte
-	var values []change.Value
+	if keys == nil {
+		s.cut = true // a batch in which reads meet a range deletion is slow
+		return t.applier.Truncate(s.batch)
+	}
 	for _, key := range keys {
-		_, row, b, ok, err := table.Row(s.batch, buf[:0], key)
-		if buf = b; err != nil || !ok {
-			return errors.Join(err, errDamaged("row of a truncated table"))
-		}
-		if values, err = (change.Row{Schema: table.Layout, Data: row}).Values(values); err != nil {
-			return err
-		}
-		if err := r.walk(s, t, key, values, nil, cause); err != nil {
+		if err := r.applyRecord(s, t, &eventlog.Record{Topic: rec.Topic, CSN: rec.CSN, Seq: rec.Seq, Key: key}); err != nil {
 			return err
 		}
 	}
-	return t.applier.Truncate(s.batch)
+	return nil
 }
 
 // append makes the outputs durable. While the log has no space it waits and tries again.
@@ -215,14 +232,17 @@ func (r *Runner) commit(s *step) error {
 		}
 	}
 	for _, v := range r.views {
+		if err := r.measure(s, v); err != nil {
+			return err
+		}
+		if state, _ := r.state(v); state != v.memory.State {
+			v.memory.State, v.changed = state, true
+		}
 		if v.changed && v.id != 0 {
 			if err := remember(s.batch, memPass+v.name, &v.memory); err != nil {
 				return err
 			}
 			v.changed = false
-		}
-		if err := r.measure(s, v); err != nil {
-			return err
 		}
 	}
 	sync := r.opts.SyncEvery > 0 && time.Since(r.synced) >= r.opts.SyncEvery

@@ -74,6 +74,9 @@ func CheckGroup(group []*Tx, frontier CSN, topic func(TopicID) (Topic, bool)) er
 		if tx.Kind == TxTick && len(tx.Records) > 0 {
 			return fmt.Errorf("append tick: it has %d records", len(tx.Records))
 		}
+		if tx.Kind == TxOutput && tx.CSN == 0 {
+			return fmt.Errorf("append outputs as of CSN 0: no transaction has it, no reader would show them")
+		}
 		if len(tx.Note) > MaxNote {
 			return fmt.Errorf("append transaction: note of %d bytes; %d are possible", len(tx.Note), MaxNote)
 		}

@@ -99,7 +99,7 @@ func decompress(src []byte, c Compression) ([]byte, error) {
 	case CompressionNone:
 		return src, nil
 	case CompressionSnappy:
-		return xerial.DecodeCapped(make([]byte, 0, min(4*len(src), maxInflated)), src)
+		return decompressSnappy(src)
 	case CompressionLZ4:
 		out, err := io.ReadAll(io.LimitReader(lz4.NewReader(bytes.NewReader(src)), maxInflated+1))
 		if err == nil && len(out) > maxInflated {
@@ -110,4 +110,13 @@ func decompress(src []byte, c Compression) ([]byte, error) {
 		return zstdDecoder().DecodeAll(src, nil)
 	}
 	return nil, fmt.Errorf("%v is not read", c)
+}
+
+// decompressSnappy bounds its memory by the input: three bytes of snappy give at most 64.
+func decompressSnappy(src []byte) ([]byte, error) {
+	out, err := xerial.DecodeCapped(make([]byte, 0, 4*len(src)), src)
+	if err != nil {
+		out, err = xerial.DecodeCapped(make([]byte, 0, 22*len(src)+64), src)
+	}
+	return out, err
 }

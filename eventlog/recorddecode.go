@@ -163,6 +163,11 @@ func (d *recordDecoder) byte() byte {
 }
 
 func (d *recordDecoder) varint() int64 {
+	if len(d.b) > 0 && d.b[0] < 0x80 { // most are one byte
+		v := int64(d.b[0]>>1) ^ -int64(d.b[0]&1)
+		d.b = d.b[1:]
+		return v
+	}
 	v, n := binary.Varint(d.b)
 	if n <= 0 {
 		d.fail()
@@ -173,6 +178,11 @@ func (d *recordDecoder) varint() int64 {
 }
 
 func (d *recordDecoder) uvarint() uint64 {
+	if len(d.b) > 0 && d.b[0] < 0x80 {
+		v := uint64(d.b[0])
+		d.b = d.b[1:]
+		return v
+	}
 	v, n := binary.Uvarint(d.b)
 	if n <= 0 {
 		d.fail()

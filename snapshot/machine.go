@@ -301,7 +301,8 @@ func (m *Machine) read(r *reading) Action {
 	return a
 }
 
-// finish makes the batch of a chunk that the stream has caught up with; nil if it must be read again.
+// finish makes the batch of a chunk that the stream has caught up with; nil if
+// it must be read again, or nothing of it is left.
 func (m *Machine) finish(r *reading) (*change.Batch, error) {
 	got, ok, err := r.window.join(r.chunk)
 	if err != nil {
@@ -316,6 +317,9 @@ func (m *Machine) finish(r *reading) (*change.Batch, error) {
 	t.append(m.source, r, got)
 	if t.run != nil && r.keys == nil && !m.endInto(t, got.batch) {
 		got.batch.Controls = append(got.batch.Controls, m.control(&t.run.mark))
+	}
+	if len(got.batch.Events) == 0 && len(got.batch.Controls) == 0 {
+		return nil, nil
 	}
 	return got.batch, nil
 }

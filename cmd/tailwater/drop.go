@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,15 +37,8 @@ func (p *program) drop(ctx context.Context, r dropRequest, yes bool) error {
 	if err != nil {
 		return err
 	}
-	var sources []string
-	for _, s := range cfg.Sources {
-		sources = append(sources, s.Name)
-	}
-	if err := known("source", r.Sources, sources); err != nil && !r.Unused {
+	if r, err = whatToDrop(cfg, r); err != nil {
 		return err
-	}
-	if len(r.Sources) == 0 && !r.Unused && !r.State {
-		r.Sources, r.State = sources, true
 	}
 	if err := p.daemonStopped(ctx, cfg); err != nil {
 		return err
@@ -55,24 +47,11 @@ func (p *program) drop(ctx context.Context, r dropRequest, yes bool) error {
 		return errNotBuilt("drop")
 	}
 	r.DryRun = !yes
-	var steps []string
-	err = p.deps.drop(ctx, cfg, r, func(step string) {
-		steps = append(steps, step)
-		if !p.json {
-			word := "dropping"
-			if r.DryRun {
-				word = "would drop"
-			}
-			fmt.Fprintf(p.stdout, "%s %s\n", word, oneLine(step))
-		}
-	})
-	if err != nil {
+	steps := []string{}
+	if err := p.deps.drop(ctx, cfg, r, func(step string) { steps = append(steps, p.dropStep(step, r.DryRun)) }); err != nil {
 		return fmt.Errorf("drop: %w", err)
 	}
 	if p.json {
-		if steps == nil {
-			steps = []string{}
-		}
 		if err := p.printJSON(map[string]any{"dropped": yes, "steps": steps}); err != nil {
 			return err
 		}
@@ -83,6 +62,34 @@ func (p *program) drop(ctx context.Context, r dropRequest, yes bool) error {
 	return nil
 }
 
+// whatToDrop checks the sources named; without any flag everything is meant.
+func whatToDrop(cfg *config.Config, r dropRequest) (dropRequest, error) {
+	var sources []string
+	for _, s := range cfg.Sources {
+		sources = append(sources, s.Name)
+	}
+	if err := known("source", r.Sources, sources); err != nil {
+		return r, err
+	}
+	if len(r.Sources) == 0 && !r.Unused && !r.State {
+		r.Sources, r.State = sources, true
+	}
+	return r, nil
+}
+
+// dropStep prints a step for people and returns it in one line.
+func (p *program) dropStep(step string, dry bool) string {
+	step = oneLine(step)
+	word := "dropping"
+	if dry {
+		word = "would drop"
+	}
+	if !p.json {
+		fmt.Fprintf(p.stdout, "%s %s\n", word, step)
+	}
+	return step
+}
+
 // daemonStopped refuses while a daemon answers on the data directory.
 func (p *program) daemonStopped(ctx context.Context, cfg *config.Config) error {
 	cl, err := p.client(cfg)
@@ -91,7 +98,7 @@ func (p *program) daemonStopped(ctx context.Context, cfg *config.Config) error {
 	}
 	defer cl.Close()
 	_, _, err = cl.read(ctx, "GET", "/healthz", nil)
-	if err == nil || !errors.Is(err, errNoDaemon) && !strings.Contains(fmt.Sprint(err), "does not answer") {
+	if !errors.Is(err, errNoDaemon) {
 		return refused("the daemon runs on %s; stop it before dropping anything", cfg.DataDir)
 	}
 	return nil

@@ -38,7 +38,7 @@ func (m msg) tuple(columns ...string) msg {
 func testTypes4() types {
 	return types{
 		23: {oid: 23, name: "integer", kind: change.KindInt, append: appendInt, known: true},
-		25: {oid: 25, name: "text", kind: change.KindText, append: appendText, known: true},
+		25: {oid: 25, name: "text", kind: change.KindText, append: appendText, known: true, plain: true},
 	}
 }
 

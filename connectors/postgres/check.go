@@ -18,6 +18,9 @@ type survey struct {
 	user        string
 	database    string
 	describe    bool // look for what passes too, such as all wal senders being busy
+	// fresh tells a table that a running source has never captured: if it cannot
+	// be, that is no reason to stop. nil at a first start.
+	fresh func(r *relation) bool
 }
 
 func (v *survey) problem(table, fix, format string, args ...any) {
@@ -51,8 +54,7 @@ func (v *survey) err(source string) error {
 }
 
 // surveyDatabase reads everything and finds every problem; an error means that it could not look.
-func surveyDatabase(ctx context.Context, o *Options, s *session, describe bool) (*survey, error) {
-	v := &survey{describe: describe}
+func surveyDatabase(ctx context.Context, o *Options, s *session, v *survey) (*survey, error) {
 	var err error
 	if v.server, err = readServer(ctx, s); err != nil {
 		return nil, err
@@ -201,6 +203,12 @@ func (v *survey) checkTable(r *relation, named bool) {
 		}
 		return
 	}
+	if !named && v.fresh != nil && v.fresh(r) {
+		if fault := unreachable(v.server, v.publication, r, v.user); fault != "" {
+			v.warn(r.String(), "", "skipped: %s", fault)
+			return
+		}
+	}
 	if !r.selectable || !r.usable {
 		v.problem(r.String(), fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s; GRANT SELECT ON %s TO %s;", quoteName(r.schema), quoteName(v.user), r.sql(), quoteName(v.user)),
 			"role %q may not read it", v.user)
@@ -214,6 +222,19 @@ func (v *survey) checkTable(r *relation, named bool) {
 		}
 	}
 	v.tables = append(v.tables, r)
+}
+
+// unreachable says why our role cannot capture a table that is fit for it.
+func unreachable(sv *server, p *publication, r *relation, user string) string {
+	switch {
+	case !r.selectable || !r.usable:
+		return fmt.Sprintf("role %q may not read it", user)
+	case r.rowSecurity:
+		return fmt.Sprintf("row-level security hides rows from role %q", user)
+	case p.exists && len(p.lacking([]*relation{r})) > 0 && (!p.owned || !r.owned || sv.standby):
+		return fmt.Sprintf("publication %q does not have it and role %q may not add it", p.name, user)
+	}
+	return ""
 }
 
 // unfit says why a table cannot be captured, and what mends it.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,10 +30,20 @@ type chunkReader struct {
 	chunkRows int
 	current   func(ctx context.Context, s *session, oid uint32) (*table, error)
 	last      map[uint32]*table // by oid, so that an equal layout is the same one
+	// partitions are the storages that the replication connection knows; nil: it learns of new ones.
+	partitions map[uint32]bool
+}
+
+// attached reports whether the replication connection does not know one of the storages.
+func (r *chunkReader) attached(now []storage) bool {
+	return r.partitions != nil && slices.ContainsFunc(now, func(s storage) bool { return !r.partitions[s.oid] })
 }
 
 // errTableGone says that the table does not exist any more, or not under its name.
-var errTableGone = fmt.Errorf("the table is gone")
+var errTableGone = errors.New("the table is gone")
+
+// errAttached says that the table has a partition that the stream may leave out.
+var errAttached = errors.New("a partition was attached")
 
 // chunkRead is one chunk as it is being read.
 type chunkRead struct {
@@ -44,7 +55,8 @@ type chunkRead struct {
 	cursor *chunkCursor
 	batch  *change.Batch
 	chunk  *snapshot.Chunk
-	pos    int // fields behind the columns of the table, for the place
+	// unflushed: the server's log was not flushed up to the chunk's end.
+	unflushed bool
 }
 
 // read reads the chunk of an action in a transaction of its own.
@@ -52,7 +64,11 @@ func (r *chunkReader) read(ctx context.Context, t *table, a *snapshot.Action) (*
 	c := &chunkRead{r: r, action: a, table: t}
 	chunk, err := c.inTransaction(ctx)
 	if err == nil {
-		return chunk, r.session.exec(ctx, "COMMIT")
+		err = r.session.exec(ctx, "COMMIT")
+		if err == nil && c.unflushed {
+			err = r.server.nudge(ctx, r.session) // else the stream passes it when the server's own rhythm brings it
+		}
+		return chunk, err
 	}
 	if !r.session.conn.IsClosed() {
 		if rollback := r.session.exec(ctx, "ROLLBACK"); rollback != nil {
@@ -92,7 +108,9 @@ func (c *chunkRead) inTransaction(ctx context.Context) (*snapshot.Chunk, error) 
 	if err != nil {
 		return nil, err
 	}
-	c.now = all[c.table.oid]
+	if c.now = all[c.table.oid]; c.r.attached(c.now) {
+		return nil, errAttached
+	}
 	if c.table, err = c.r.layout(ctx, c.table.oid); err != nil {
 		return nil, err
 	}
@@ -102,8 +120,8 @@ func (c *chunkRead) inTransaction(ctx context.Context) (*snapshot.Chunk, error) 
 		return nil, err
 	}
 	c.chunk.Bytes = int64(c.batch.Size())
-	after, _, err := c.r.server.insertLSN(ctx, s)
-	c.chunk.After = snapshot.Place(after)
+	after, flushed, err := c.r.server.insertLSN(ctx, s)
+	c.chunk.After, c.unflushed = snapshot.Place(after), after > flushed
 	return c.chunk, err
 }
 

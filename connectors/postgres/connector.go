@@ -38,7 +38,7 @@ func (c *Connector) Describe(ctx context.Context) (*connectors.Description, erro
 		return nil, err
 	}
 	defer s.close()
-	v, err := surveyDatabase(ctx, &c.opts, s, true)
+	v, err := surveyDatabase(ctx, &c.opts, s, &survey{describe: true})
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", c.opts.Source, err)
 	}
@@ -92,11 +92,19 @@ func (v *survey) checkReplication(ctx context.Context, o *Options) error {
 // Open implements connectors.Connector.
 func (c *Connector) Open(ctx context.Context, h connectors.History) (connectors.Source, error) {
 	o := &c.opts
+	schemas, err := h.Schemas()
+	if err != nil {
+		return nil, fmt.Errorf("source %s: read the log's schemas: %w", o.Source, err)
+	}
 	sql, err := connect(ctx, o, false)
 	if err != nil {
 		return nil, err
 	}
-	v, err := surveyDatabase(ctx, o, sql, false)
+	v := &survey{}
+	if _, known := h.Last(); known {
+		v.fresh = func(r *relation) bool { return schemas[change.TableTopic(o.Source, r.schema, r.name)] == nil }
+	}
+	v, err = surveyDatabase(ctx, o, sql, v)
 	if err == nil {
 		err = v.err(o.Source)
 	} else {
@@ -107,7 +115,7 @@ func (c *Connector) Open(ctx context.Context, h connectors.History) (connectors.
 		return nil, err
 	}
 	c.warn(v.problems)
-	s, err := c.start(ctx, h, v, sql)
+	s, err := c.start(ctx, h, schemas, v, sql)
 	if err != nil {
 		sql.close()
 		return nil, err
@@ -131,22 +139,17 @@ func (c *Connector) warn(problems []connectors.Problem) {
 }
 
 // start makes what is missing in the database and opens the stream; it takes sql over.
-func (c *Connector) start(ctx context.Context, h connectors.History, v *survey, sql *session) (*source, error) {
+func (c *Connector) start(ctx context.Context, h connectors.History, schemas map[string]*change.Schema, v *survey, sql *session) (*source, error) {
 	o := &c.opts
-	schemas, err := h.Schemas()
-	if err != nil {
-		return nil, fmt.Errorf("source %s: read the log's schemas: %w", o.Source, err)
-	}
 	added := map[uint32]bool{}
-	if v.publication.exists {
-		for _, r := range v.publication.lacking(v.tables) {
-			added[r.oid] = true
-		}
+	for _, r := range v.publication.lacking(v.tables) {
+		added[r.oid] = true
 	}
-	if err := ensurePublication(ctx, o, sql, v); err != nil {
+	if err := ensurePublication(ctx, o, sql, v, v.fresh != nil); err != nil {
 		return nil, fmt.Errorf("source %s: %w", o.Source, err)
 	}
 	p := &opener{o: o, history: h, server: v.server, sql: sql, db: v.database}
+	var err error
 	if p.repl, err = connect(ctx, o, true); err != nil {
 		return nil, err
 	}
@@ -168,7 +171,7 @@ func (c *Connector) start(ctx context.Context, h connectors.History, v *survey, 
 		return nil, err
 	}
 	s := &source{o: o, connector: c, history: h, server: v.server, catalog: catalog, wire: w, queue: newQueue(o.QueueBytes),
-		meta: &sharedSession{o: o, s: sql}, watch: &sharedSession{o: o}, known: map[uint32]string{},
+		meta: &sharedSession{o: o, s: sql}, watch: &sharedSession{o: o}, known: map[uint32]string{}, user: v.user,
 		wake: make(chan struct{}, 1), flush: make(chan struct{}, 1), lastTick: o.Clock()}
 	for _, t := range tables {
 		s.known[t.oid] = t.String()

@@ -16,8 +16,7 @@ func allTypes() map[string]*typeInfo {
 		oid++
 		all[name] = &typeInfo{oid: oid, name: name, kind: b.kind, append: b.append, known: true}
 	}
-	all["charout"].oid = oidChar
-	text := &typeInfo{oid: 25, name: "text", kind: change.KindText, append: appendText, known: true}
+	text := &typeInfo{oid: 25, name: "text", kind: change.KindText, append: appendText, known: true, plain: true}
 	all["text"] = text
 	all["hstore"] = &typeInfo{oid: 1, kind: change.KindJSON, append: appendHstore}
 	pair := []attribute{{"a", all["int4out"]}, {"b\"", text}}

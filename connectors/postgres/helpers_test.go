@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -83,13 +84,14 @@ func (n *noSnapshot) Progress() []connectors.TableProgress { return nil }
 
 // rig is a source on a fresh database.
 type rig struct {
-	t    *testing.T
-	dsn  string
-	opts Options
-	con  *Connector
-	log  *memory
-	co   *noSnapshot
-	src  connectors.Source
+	t     *testing.T
+	dsn   string
+	opts  Options
+	con   *Connector
+	log   *memory
+	co    *noSnapshot
+	start coordinatorStart // of the last Open
+	src   connectors.Source
 }
 
 func newRig(t *testing.T, dsn string, ddl ...string) *rig {
@@ -106,7 +108,8 @@ func newRig(t *testing.T, dsn string, ddl ...string) *rig {
 
 func (r *rig) connector() {
 	r.con = New(r.opts)
-	r.con.coordinate = func(coordinatorStart) (coordinator, error) {
+	r.con.coordinate = func(start coordinatorStart) (coordinator, error) {
+		r.start = start
 		r.co = &noSnapshot{ready: make(chan struct{}, 1)}
 		return r.co, nil
 	}
@@ -223,3 +226,5 @@ func renderRow(t *testing.T, row change.Row) string {
 	}
 	return "{" + string(out) + "}"
 }
+
+func isReopen(err error) bool { return errors.Is(err, connectors.ErrReopen) }

@@ -69,7 +69,7 @@ type coordinatorStart struct {
 	// the log, wait for every transaction in progress in a
 	// pg_current_snapshot() taken now or later (V1, V2).
 	tables []*table
-	// added are those (by oid) that this Open put into an existing publication:
+	// added are those (by oid) that this Open put into the publication:
 	// what changed before was not streamed, so that a snapshot of theirs that is
 	// finished counts no more.
 	added map[uint32]bool

@@ -53,14 +53,18 @@ func matchAny(list []pattern, name string) bool {
 	return false
 }
 
-// nearest returns the name that is most like the wanted one, "" if none is close.
+// nearest returns the table name that is most like the wanted one, "" if none is
+// close: another schema's of that name, or one of few other letters in its schema.
 func nearest(want string, names []string) string {
-	best, bestDistance := "", len(want)/3+1
+	schema, table, _ := strings.Cut(want, ".")
+	best, bestDistance := "", len(table)/3+1
 	for _, n := range names {
-		if strings.EqualFold(n, want) {
-			return n
+		s, t, _ := strings.Cut(n, ".")
+		d := distance(strings.ToLower(table), strings.ToLower(t))
+		if s != schema {
+			d += min(2, distance(schema, s))
 		}
-		if d := distance(strings.ToLower(want), strings.ToLower(n)); d < bestDistance {
+		if d < bestDistance {
 			best, bestDistance = n, d
 		}
 	}

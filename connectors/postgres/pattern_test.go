@@ -28,7 +28,7 @@ func TestPattern(t *testing.T) {
 
 func TestNearest(t *testing.T) {
 	names := []string{"public.products", "public.orders", "shop.Orders"}
-	for want, near := range map[string]string{"public.product": "public.products", "public.ordres": "public.orders", "shop.orders": "shop.Orders", "public.zzz": ""} {
+	for want, near := range map[string]string{"public.product": "public.products", "public.ordres": "public.orders", "shop.orders": "shop.Orders", "public.zzz": "", "public.ordnung": "", "shop.products": "public.products"} {
 		if got := nearest(want, names); got != near {
 			t.Errorf("nearest(%s) = %q, want %q", want, got, near)
 		}

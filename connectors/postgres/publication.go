@@ -94,15 +94,28 @@ func (v *survey) checkPublication(ctx context.Context, o *Options, s *session) e
 
 // checkOwned reports tables that only their owner may publish.
 func (v *survey) checkOwned(tables []*relation) {
+	var foreign []*relation
 	for _, r := range tables {
 		if !r.owned {
-			fix := fmt.Sprintf("ALTER PUBLICATION %s ADD TABLE %s; -- by its owner", v.publication.sql(), r.sql())
-			if !v.publication.exists {
-				fix = v.createSQL() + " -- by the tables' owner"
-			}
-			v.problem(r.String(), fix, "role %q does not own it and so may not publish it", v.user)
+			foreign = append(foreign, r)
 		}
 	}
+	if len(foreign) == 0 {
+		return
+	}
+	fix := fmt.Sprintf("ALTER PUBLICATION %s ADD TABLE %s; -- by the tables' owner", v.publication.sql(), tableList(foreign))
+	if !v.publication.exists {
+		fix = v.createSQL() + " -- by the tables' owner"
+	}
+	v.problem("", fix, "role %q does not own %s and so may not publish it", v.user, names(foreign))
+}
+
+func names(tables []*relation) string {
+	var list []string
+	for _, r := range tables {
+		list = append(list, r.String())
+	}
+	return strings.Join(list, ", ")
 }
 
 func (v *survey) checkExisting(p *publication) {
@@ -132,9 +145,7 @@ func (v *survey) checkExisting(p *publication) {
 		v.checkOwned(lacking)
 		return
 	}
-	for _, r := range lacking {
-		v.problem(r.String(), fmt.Sprintf("ALTER PUBLICATION %s ADD TABLE %s;", p.sql(), r.sql()), "publication %q, which role %q may not alter, does not have it", p.name, v.user)
-	}
+	v.problem("", fmt.Sprintf("ALTER PUBLICATION %s ADD TABLE %s;", p.sql(), tableList(lacking)), "publication %q, which role %q may not alter, does not have %s", p.name, v.user, names(lacking))
 }
 
 func (v *survey) createSQL() string {
@@ -159,9 +170,10 @@ const (
 	lockAttempts = 10
 )
 
-// ensurePublication makes the publication, or adds what it lacks. A table is added under a lock that keeps writers out,
-// so that no transaction is published from its middle (V1).
-func ensurePublication(ctx context.Context, o *Options, s *session, v *survey) error {
+// ensurePublication makes the publication, or adds what it lacks. With a slot a
+// table is added under a lock that keeps writers out, so that no transaction is
+// published from its middle (V1); a slot that is made later waits for them all.
+func ensurePublication(ctx context.Context, o *Options, s *session, v *survey, slot bool) error {
 	p := v.publication
 	if v.server.standby {
 		return nil // checkPublication found that nothing is lacking
@@ -178,7 +190,7 @@ func ensurePublication(ctx context.Context, o *Options, s *session, v *survey) e
 		}
 	}
 	for _, r := range p.lacking(v.tables) {
-		if err := addTable(ctx, s, p, r); err != nil {
+		if err := addTable(ctx, s, p, r, slot); err != nil {
 			return err
 		}
 		o.Logger.Info("table published", "source", o.Source, "table", r.String(), "publication", p.name)
@@ -186,11 +198,14 @@ func ensurePublication(ctx context.Context, o *Options, s *session, v *survey) e
 	return nil
 }
 
-func addTable(ctx context.Context, s *session, p *publication, r *relation) error {
-	sql := fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; LOCK TABLE ONLY %s IN SHARE ROW EXCLUSIVE MODE; ALTER PUBLICATION %s ADD TABLE %s; COMMIT",
-		lockTimeout.Milliseconds(), r.sql(), p.sql(), r.sql())
+func addTable(ctx context.Context, s *session, p *publication, r *relation, lock bool) error {
+	name := "ONLY " + r.sql() // children by inheritance are tables of their own
 	if r.kind == 'p' {
-		sql = strings.Replace(sql, "LOCK TABLE ONLY", "LOCK TABLE", 1) // the partitions are what is written
+		name = r.sql() // the partitions are what is written
+	}
+	sql := fmt.Sprintf("ALTER PUBLICATION %s ADD TABLE %s", p.sql(), name)
+	if lock {
+		sql = fmt.Sprintf("BEGIN; SET LOCAL lock_timeout = %d; LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE; %s; COMMIT", lockTimeout.Milliseconds(), name, sql)
 	}
 	var err error
 	for range lockAttempts {

@@ -26,6 +26,10 @@ type snapshots struct {
 	m      *snapshot.Machine
 	tables map[string]*table // by topic, in the newest layout known
 	pace   map[string]pace   // by topic
+	// attempt counts how often the present chunk was read in vain.
+	attempt int
+	// waits counts how often old transactions were found to go on.
+	waits int
 }
 
 // pace is how fast a table is read, for the estimate of its end.
@@ -223,6 +227,7 @@ func (c *snapshots) Chunk() (*change.Batch, error) {
 			c.logEnd(a.Batch)
 			return a.Batch, nil
 		case snapshot.ActionRead:
+			c.attempt = a.Attempt
 			c.reads <- &a
 		case snapshot.ActionWait:
 			return nil, nil

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tailwater/tailwater/connectors"
 	"github.com/tailwater/tailwater/snapshot"
 )
 
@@ -55,6 +56,9 @@ func (r *snapshotRunner) run(ctx context.Context) error {
 		discover = t.C
 	}
 	ticks := poll.C
+	if err := r.knowPartitions(ctx); err != nil {
+		return err
+	}
 	signal(r.checks)
 	for {
 		select {
@@ -116,6 +120,9 @@ func (r *snapshotRunner) passBarrier(ctx context.Context) error {
 		return err
 	}
 	if v.xmin < r.barrier {
+		r.mu.Lock()
+		r.waits++
+		r.mu.Unlock()
 		if !r.told && time.Since(r.waited) > barrierTell {
 			r.told = true
 			r.start.logger.Info("snapshots wait for transactions that were open at the start to end", "source", r.start.options.Source, "oldest", v.xmin)
@@ -174,6 +181,8 @@ func (r *snapshotRunner) chunk(ctx context.Context, a *snapshot.Action) error {
 	case errors.Is(err, errTableGone):
 		r.gone(a.Topic)
 		return nil
+	case errors.Is(err, errAttached):
+		return r.reopen(ctx, t)
 	case err != nil:
 		return fmt.Errorf("read a chunk of table %s: %w", t, err)
 	}
@@ -205,6 +214,51 @@ func (r *snapshotRunner) readChunk(ctx context.Context, t *table, a *snapshot.Ac
 	return r.reader.read(ctx, now, a)
 }
 
+// knowPartitions notes which storage there was when the replication connection
+// was made. Before PostgreSQL 15 that connection may go on to leave out the
+// changes of a table that becomes a partition later: pgoutput looks up once
+// how a relation is published.
+func (r *snapshotRunner) knowPartitions(ctx context.Context) error {
+	if r.start.server.version >= 150000 {
+		return nil
+	}
+	var oids []uint32
+	r.mu.Lock()
+	for _, t := range r.tables {
+		oids = append(oids, t.oid)
+	}
+	r.mu.Unlock()
+	all, err := readStorage(ctx, r.reader.session, r.start.server, oids)
+	if err != nil {
+		return err
+	}
+	r.reader.partitions = map[uint32]bool{}
+	for _, list := range all {
+		for _, s := range list {
+			r.reader.partitions[s.oid] = true
+		}
+	}
+	return nil
+}
+
+// reopen ends the source, to be opened again, once the log has all that
+// committed before: the next connection then sees the new partition alone.
+func (r *snapshotRunner) reopen(ctx context.Context, t *table) error {
+	insert, _, err := r.start.server.insertLSN(ctx, r.reader.session)
+	if err != nil {
+		return err
+	}
+	for {
+		pos, _ := r.start.history.Last()
+		if at, err := parsePosition(pos); err == nil && at.end >= insert {
+			return fmt.Errorf("%w: table %s has a new partition", connectors.ErrReopen, t)
+		}
+		if err := pause(ctx, barrierPoll); err != nil {
+			return err
+		}
+	}
+}
+
 // check compares the storage of the tables that no run is reading with what it
 // was: a rewrite, partitions that came or went (V4, and changes without row events).
 func (r *snapshotRunner) check(ctx context.Context) error {
@@ -219,6 +273,11 @@ func (r *snapshotRunner) check(ctx context.Context) error {
 	all, err := readStorage(ctx, r.reader.session, r.start.server, oids)
 	if err != nil {
 		return err
+	}
+	for oid, now := range all {
+		if r.reader.attached(now) {
+			return r.reopen(ctx, tables[oid])
+		}
 	}
 	insert, _, err := r.start.server.insertLSN(ctx, r.reader.session)
 	if err != nil {

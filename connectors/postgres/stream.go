@@ -22,9 +22,10 @@ type source struct {
 	coordinator coordinator
 	wire        *wire
 	queue       *queue
-	meta        *sharedSession // for the reader's questions to the catalogue
-	watch       *sharedSession // for the watcher
-	known       map[uint32]string
+	meta        *sharedSession    // for the reader's questions to the catalogue
+	watch       *sharedSession    // for the watcher
+	known       map[uint32]string // names of the captured tables, by oid
+	user        string
 
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
@@ -44,7 +45,6 @@ type source struct {
 	tickNow    bool
 	lastTick   time.Time
 	noteIntent bool // the note of the slot is to be removed once the first tick is durable
-	pending    *layoutChange
 
 	stats sourceStats
 }

@@ -17,6 +17,7 @@ type typeInfo struct {
 	kind  change.Kind
 	fold  bool // compares case-folded (citext)
 	known bool // false: of no type that we know, kept as text
+	plain bool // the value is the text itself
 
 	// append appends the encoding (change.AppendValue) of the value with this
 	// text. Errors do not quote the text.
@@ -40,11 +41,8 @@ func (t *typeInfo) value(text []byte) (change.Value, error) {
 		n, err := parseInt(text)
 		return change.Int(n), err
 	case change.KindText:
-		if err := checkText(text); err != nil {
-			return change.Null, err
-		}
-		if t.oid != oidChar {
-			return change.TextBytes(text), nil
+		if t.plain {
+			return change.TextBytes(text), checkText(text)
 		}
 	}
 	enc, err := t.append(nil, text)
@@ -66,9 +64,6 @@ func (t *typeInfo) appendJSON(dst, text []byte) ([]byte, error) {
 	}
 	return change.AppendJSON(dst, v), nil
 }
-
-// oidChar is the type "char", whose bytes above 0x7F are no text.
-const oidChar = 18
 
 // The output functions of the server's own types decide what their text is.
 var builtin = map[string]struct {
@@ -195,7 +190,7 @@ func (ts types) resolve(rows map[uint32]*typeRow, oid uint32, depth int) *typeIn
 	if row == nil || depth > 64 {
 		return unknownType(oid)
 	}
-	t := &typeInfo{oid: oid, name: row.name, kind: change.KindText, append: appendText, known: plainText[row.output]}
+	t := &typeInfo{oid: oid, name: row.name, kind: change.KindText, append: appendText, known: plainText[row.output], plain: true}
 	ts[oid] = t
 	part := func(oid uint32) *typeInfo { return ts.resolve(rows, oid, depth+1) }
 	switch b, ok := builtin[row.output]; {
@@ -212,7 +207,7 @@ func (ts types) resolve(rows map[uint32]*typeRow, oid uint32, depth int) *typeIn
 		}
 		t.known, t.kind, t.append = true, change.KindJSON, recordDecoder(t.attrs)
 	case ok:
-		t.known, t.kind, t.append = true, b.kind, b.append
+		t.known, t.kind, t.append, t.plain = true, b.kind, b.append, false
 	case row.typname == "hstore" && row.output == "hstore_out":
 		t.known, t.kind, t.append = true, change.KindJSON, appendHstore
 	case row.typname == "citext":
@@ -230,7 +225,7 @@ func (ts types) byOID(oid uint32) *typeInfo {
 }
 
 func unknownType(oid uint32) *typeInfo {
-	return &typeInfo{oid: oid, name: "oid " + strconv.FormatUint(uint64(oid), 10), kind: change.KindText, append: appendText}
+	return &typeInfo{oid: oid, name: "oid " + strconv.FormatUint(uint64(oid), 10), kind: change.KindText, append: appendText, plain: true}
 }
 
 // unknowns returns the types inside t that are kept as text for want of better.

@@ -155,14 +155,19 @@ func (s *source) lookForTables(ctx context.Context, q *session) error {
 			return err
 		}
 	}
-	for _, r := range fresh {
-		if fault, _ := unfit(r); fault == "" {
-			return fmt.Errorf("source %s: %w: table %s is to be captured", s.o.Source, connectors.ErrReopen, r)
-		}
-	}
 	p, err := readPublication(ctx, q, s.server, s.o.Publication)
 	if err != nil {
 		return err
+	}
+	for _, r := range fresh {
+		fault, _ := unfit(r)
+		if fault == "" {
+			fault = unreachable(s.server, p, r, s.user)
+		}
+		if fault == "" {
+			return fmt.Errorf("source %s: %w: table %s is to be captured", s.o.Source, connectors.ErrReopen, r)
+		}
+		s.connector.warn([]connectors.Problem{{Table: r.String(), Message: "skipped: " + fault}})
 	}
 	if lacking := p.lacking(captured); len(lacking) > 0 {
 		return fmt.Errorf("source %s: %w: table %s left publication %s", s.o.Source, connectors.ErrReopen, lacking[0], s.o.Publication)

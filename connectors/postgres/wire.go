@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -19,6 +20,8 @@ type wire struct {
 
 	buf        []byte
 	start, end int // what was read and not taken
+
+	closing atomic.Bool
 
 	mu  sync.Mutex // guards writes
 	out [39]byte
@@ -146,6 +149,9 @@ func (w *wire) status(durable LSN, ping bool) error {
 		flag = 1
 	}
 	b = append(b, flag)
+	if w.closing.Load() {
+		return errClosed
+	}
 	_ = w.conn.SetWriteDeadline(now.Add(30 * time.Second))
 	_, err := w.conn.Write(b)
 	return err
@@ -153,8 +159,9 @@ func (w *wire) status(durable LSN, ping bool) error {
 
 // close ends the stream in the server's words, so that it frees the slot at once.
 func (w *wire) close() error {
+	w.closing.Store(true)
+	_ = w.conn.SetWriteDeadline(time.Now().Add(time.Second)) // also of a write that hangs
 	w.mu.Lock()
-	_ = w.conn.SetWriteDeadline(time.Now().Add(time.Second))
 	_, _ = w.conn.Write([]byte{'c', 0, 0, 0, 4, 'X', 0, 0, 0, 4}) // CopyDone, Terminate
 	w.mu.Unlock()
 	return w.conn.Close()

@@ -100,7 +100,8 @@ func (d decimal) appendText(dst []byte) []byte {
 // value returns the decimal as a Value; ok is false past PostgreSQL's 131,072 digits before the point.
 func (d decimal) value() (v change.Value, ok bool) {
 	text := d.appendText(nil)
-	if d.form == finite && len(text)-d.scale > maxWhole+2 {
+	whole, _, _ := bytes.Cut(text, []byte("."))
+	if d.form == finite && len(bytes.TrimPrefix(whole, []byte("-"))) > maxWhole {
 		return change.Null, false
 	}
 	return change.Decimal(text), true

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"math/big"
+	"strconv"
 	"strings"
 
 	"github.com/tailwater/tailwater/change"
@@ -63,6 +64,9 @@ func (c *compiler) extract(t *sqldriver.Node, args []*node) (*node, *Error) {
 		return nil, c.fail(t.Args[0].Offset, "EXTRACT has no field "+t.Args[0].Text, "fields: year quarter month week day doy dow isodow isoyear hour minute second epoch")
 	}
 	x := args[1]
+	if field == "EPOCH" && x.kind == change.KindDate { // whole days have whole seconds
+		run = func(d, _ int64) change.Value { return change.Decimal(strconv.AppendInt(nil, d*86400, 10)) }
+	}
 	timely := field == "HOUR" || field == "MINUTE" || field == "SECOND"
 	switch x.kind {
 	case change.KindTimestamp, change.KindTimestampTZ, change.KindNull:

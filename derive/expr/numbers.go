@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"bytes"
 	"math"
 	"strconv"
 
@@ -97,14 +96,20 @@ func readDigits(text []byte) digits {
 		d.rank *= 2
 		return d
 	}
-	exponent := 0
-	if i := bytes.IndexAny(text, "eE"); i >= 0 {
-		exponent, _ = strconv.Atoi(string(text[i+1:]))
-		text = text[:i]
+	exponent, end := 0, len(text)
+	d.point = -1
+	for i, c := range text {
+		if c == '.' {
+			d.point = i
+		} else if c == 'e' || c == 'E' {
+			exponent, _ = strconv.Atoi(string(text[i+1:]))
+			end = i
+			break
+		}
 	}
-	d.point = bytes.IndexByte(text, '.')
+	text = text[:end]
 	if d.point < 0 {
-		d.point = len(text)
+		d.point = end
 	}
 	start := 0
 	for start < len(text) && (text[start] == '0' || text[start] == '.') {
@@ -123,14 +128,18 @@ func readDigits(text []byte) digits {
 
 func compareDigits(a, b []byte) int {
 	x, y := readDigits(a), readDigits(b)
-	if x.rank != y.rank || x.rank != 1 && x.rank != -1 {
-		return ordered(x.rank, y.rank)
+	return x.compare(&y)
+}
+
+func (d *digits) compare(o *digits) int {
+	if d.rank != o.rank || d.rank != 1 && d.rank != -1 {
+		return ordered(d.rank, o.rank)
 	}
-	c := ordered(x.point, y.point)
+	c := ordered(d.point, o.point)
 	if c == 0 {
-		c = compareFraction(x.whole, y.whole)
+		c = compareFraction(d.whole, o.whole)
 	}
-	return c * x.rank
+	return c * d.rank
 }
 
 // compareFraction compares digits from the left; what is missing at the end is 0.

@@ -195,7 +195,13 @@ func literalOrder(kind change.Kind, lit change.Value, set outcome) func(v *chang
 		}
 	case change.KindFloat32, change.KindFloat64:
 		return floatOrder(kind, lit, set)
-	case change.KindDate, change.KindTimestamp, change.KindTimestampTZ, change.KindTime, change.KindTimeTZ, change.KindInterval, change.KindBool, change.KindDecimal:
+	case change.KindDecimal:
+		want := readDigits(appendDigits(nil, &lit))
+		return func(v *change.Value) tri {
+			d := readDigits(v.Raw())
+			return set.of(d.compare(&want))
+		}
+	case change.KindDate, change.KindTimestamp, change.KindTimestampTZ, change.KindTime, change.KindTimeTZ, change.KindInterval, change.KindBool:
 	default:
 		return nil
 	}

@@ -139,6 +139,9 @@ func (c *compiler) trimWords(t *sqldriver.Node, args []*node) (string, []*node, 
 	if len(args) > 2 {
 		return "", nil, c.fail(t.Offset, "TRIM takes a text and the characters to take off", "write TRIM(BOTH 'x' FROM name)")
 	}
+	if name == "BTRIM" && len(args) == 1 {
+		name = "TRIM"
+	}
 	return name, args, nil
 }
 

@@ -36,6 +36,9 @@ type Applier struct {
 	keyBuf      []byte
 
 	moved moved
+
+	fresh bool   // the table was empty at first
+	top   []byte // then: the greatest key written
 }
 
 // moved keeps the row that the delete half of a key change removed.
@@ -58,6 +61,9 @@ type projection struct {
 func NewApplier(t *Table, schemas Schemas) *Applier {
 	return &Applier{Table: t, schemas: schemas, projections: map[uint32]*projection{}}
 }
+
+// Fill tells that the table is empty: keys above all that were written need no look.
+func (a *Applier) Fill() { a.fresh = true }
 
 func (a *Applier) projection(id uint32) (*projection, error) {
 	if p := a.projections[id]; p != nil {
@@ -114,6 +120,10 @@ func (a *Applier) Prepare(r Reader, rec *eventlog.Record) (Delta, error) {
 }
 
 func (a *Applier) loadOld(r Reader, key change.Key) error {
+	if a.fresh && bytes.Compare(key, a.top) > 0 {
+		a.oldRow, a.present = nil, false
+		return nil
+	}
 	_, row, buf, ok, err := a.Table.Row(r, a.oldBuf[:0], key)
 	a.oldBuf, a.oldRow, a.present = buf, row, ok
 	if err != nil || !ok {
@@ -191,6 +201,9 @@ func (a *Applier) Write(b *Batch, d *Delta, csn eventlog.CSN) error {
 		if err := a.writeIndexes(b, d); err != nil {
 			return err
 		}
+	}
+	if a.fresh && bytes.Compare(d.Key, a.top) > 0 {
+		a.top = append(a.top[:0], d.Key...)
 	}
 	a.keyBuf = append(a.Table.Prefix(a.keyBuf[:0]), d.Key...)
 	if d.New == nil {

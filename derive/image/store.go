@@ -1,6 +1,7 @@
 package image
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -108,13 +109,18 @@ type Reader interface {
 // scanner keeps one iterator for all scans of a reader.
 type scanner struct {
 	source pebble.Reader
-	it     *pebble.Iterator
+	frozen bool                  // nothing it reads changes while it is open
+	it     *pebble.Iterator      // of scans
+	point  *pebble.Iterator      // of gets, when frozen
 	opts   [2]pebble.IterOptions // the engine compares old bounds with new ones
 	bounds [2][]byte
 	turn   int
 }
 
 func (s *scanner) Get(dst, key []byte) ([]byte, bool, error) {
+	if s.frozen {
+		return s.seek(dst, key)
+	}
 	v, closer, err := s.source.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return dst, false, nil
@@ -124,6 +130,24 @@ func (s *scanner) Get(dst, key []byte) ([]byte, bool, error) {
 	}
 	dst = append(dst, v...)
 	return dst, true, closer.Close()
+}
+
+// seek is Get by an iterator that stays open, which is cheaper than many gets.
+func (s *scanner) seek(dst, key []byte) ([]byte, bool, error) {
+	if s.point == nil {
+		var err error
+		if s.point, err = s.source.NewIter(nil); err != nil {
+			return dst, false, fmt.Errorf("read state: %w", err)
+		}
+	}
+	if !s.point.SeekGE(key) || !bytes.Equal(s.point.Key(), key) {
+		return dst, false, s.point.Error()
+	}
+	v, err := s.point.ValueAndErr()
+	if err != nil {
+		return dst, false, fmt.Errorf("read state: %w", err)
+	}
+	return append(dst, v...), true, nil
 }
 
 func (s *scanner) Scan(lower, upper []byte, fn func(k, v []byte) (bool, error)) error {
@@ -151,6 +175,10 @@ func (s *scanner) position(lower, upper []byte) error {
 	s.bounds[s.turn] = buf
 	opts := &s.opts[s.turn]
 	opts.LowerBound, opts.UpperBound = buf[:len(lower):len(lower)], buf[len(lower):]
+	if s.it != nil && s.frozen {
+		s.it.SetBounds(opts.LowerBound, opts.UpperBound)
+		return nil
+	}
 	if s.it != nil {
 		s.it.SetOptions(opts)
 		return nil
@@ -161,12 +189,15 @@ func (s *scanner) position(lower, upper []byte) error {
 }
 
 func (s *scanner) close() error {
-	if s.it == nil {
-		return nil
+	var errs []error
+	if s.it != nil {
+		errs = append(errs, s.it.Close())
 	}
-	err := s.it.Close()
-	s.it = nil
-	return err
+	if s.point != nil {
+		errs = append(errs, s.point.Close())
+	}
+	s.it, s.point = nil, nil
+	return errors.Join(errs...)
 }
 
 // Snapshot is a Store at one moment.
@@ -178,16 +209,20 @@ type Snapshot struct {
 // Snapshot returns the store as it is now. Close it before the store.
 func (s *Store) Snapshot() *Snapshot {
 	snap := s.db.NewSnapshot()
-	return &Snapshot{scanner: scanner{source: snap}, snap: snap}
+	return &Snapshot{scanner: scanner{source: snap, frozen: true}, snap: snap}
 }
 
 // View returns another Reader of the same moment, for another goroutine; close it before the Snapshot.
-func (s *Snapshot) View() *View { return &View{scanner{source: s.snap}} }
+func (s *Snapshot) View() *View { return &View{scanner{source: s.snap, frozen: true}} }
 
 // Close ends the snapshot.
 func (s *Snapshot) Close() error { return errors.Join(s.close(), s.snap.Close()) }
 
-// View is a Reader that shares a Snapshot.
+// Frozen returns a Reader of the batch as it is now: it does not see later
+// writes. Close it before the batch.
+func (b *Batch) Frozen() *View { return &View{scanner{source: b.b, frozen: true}} }
+
+// View is a Reader of one moment of a Snapshot or a Batch.
 type View struct{ scanner }
 
 // Close ends the view, not its snapshot.

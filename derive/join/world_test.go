@@ -53,7 +53,7 @@ type outRecord struct {
 }
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, log: logtest.Mem(), tables: map[string]*table{}, dir: t.TempDir(),
+	w := &world{t: t, log: logtest.Mem(), tables: map[string]*table{}, dir: stateDir(t),
 		history: map[eventlog.CSN]map[string]rows{}, sinks: map[string]*sinkModel{}}
 	w.topic(change.TopicSchemas)
 	w.topic(change.TopicSnapshots + "db")
@@ -63,6 +63,16 @@ func newWorld(t testing.TB) *world {
 	}
 	t.Cleanup(func() { w.stop() })
 	return w
+}
+
+// stateDir is a directory in memory where the system has one: the tests sync a lot.
+func stateDir(t testing.TB) string {
+	dir, err := os.MkdirTemp("/dev/shm", "derive")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
 }
 
 func (w *world) topic(name string) eventlog.TopicID {
@@ -358,4 +368,12 @@ func (w *world) dump(view string) map[string]string {
 		w.t.Fatal(err)
 	}
 	return docs
+}
+
+// commitOnly appends the transaction without remembering the tables.
+func (x *txn) commitOnly() {
+	x.w.t.Helper()
+	if err := x.w.log.Append(context.Background(), []*eventlog.Tx{&x.tx}); err != nil {
+		x.w.t.Fatal(err)
+	}
 }

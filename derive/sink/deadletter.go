@@ -2,6 +2,7 @@ package sink
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strconv"
 	"time"
@@ -36,19 +37,41 @@ func (w *Worker) loadDead() error {
 	if !ok {
 		return nil
 	}
-	err := w.opts.Log.NewestByKey(topic.ID, func(key []byte, csn eventlog.CSN, tombstone bool) error {
-		parts, err := change.DecodeKey(key)
-		if err == nil && !tombstone && len(parts) == 2 && parts[0].TextValue() == w.opts.View.Name {
-			w.dead[parts[1].TextValue()] = uint64(csn)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := w.readDead(topic.ID); err != nil {
 		w.dead = nil
 		return logFault("read the dead letters", err)
 	}
 	w.count(func(s *SinkStats) { s.DeadLetters = int64(len(w.dead)) })
 	return nil
+}
+
+// readDead reads the topic of dead letters; the last record of a document counts.
+func (w *Worker) readDead(topic eventlog.TopicID) error {
+	r, err := w.opts.Log.ReadPartition(topic, 0, w.opts.Log.StartOffsets(topic)[0])
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for {
+		rec, ok, err := r.Next()
+		if err != nil || !ok {
+			return err
+		}
+		parts, err := change.DecodeKey(rec.Key)
+		if err != nil || len(parts) != 2 || parts[0].TextValue() != w.opts.View.Name {
+			continue
+		}
+		id := parts[1].TextValue()
+		var value struct {
+			Version uint64 `json:"version"`
+		}
+		switch {
+		case rec.Value == nil:
+			delete(w.dead, id)
+		case json.Unmarshal(rec.Value, &value) == nil:
+			w.dead[id] = value.Version
+		}
+	}
 }
 
 // bury appends dead letters, durably, before the cursor may pass them.

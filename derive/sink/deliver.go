@@ -114,7 +114,7 @@ func (s *session) settle(updates []Update, results []Result, letters *[]letter) 
 			if r.Outcome == Stale {
 				stale++
 			}
-			if _, ok := s.dead[u.ID]; ok {
+			if v, ok := s.dead[u.ID]; ok && u.Version >= v { // a repeated older version clears nothing
 				*letters = append(*letters, letter{id: u.ID})
 			}
 		case Rejected:

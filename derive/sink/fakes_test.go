@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,7 +25,7 @@ type viewLog struct {
 	t     *testing.T
 	topic eventlog.Topic
 	model map[string]string // documents by id
-	dead  bool              // checkpoints are no longer kept, as after a kill
+	dead  atomic.Bool       // checkpoints are no longer kept, as after a kill
 }
 
 func newViewLog(t *testing.T) *viewLog {
@@ -42,7 +44,7 @@ func (l *viewLog) makeTopic() {
 }
 
 func (l *viewLog) SaveCheckpoint(name string, c eventlog.Checkpoint) error {
-	if l.dead {
+	if l.dead.Load() {
 		return nil
 	}
 	return l.MemLog.SaveCheckpoint(name, c)
@@ -116,6 +118,7 @@ type fakeDoc struct {
 // fakeSink is a target in memory, versioned like a search server. Its content
 // outlives workers.
 type fakeSink struct {
+	mu      sync.Mutex // held by the target's methods and copyState
 	docs    map[string]fakeDoc
 	stamp   *Stamp
 	writes  int
@@ -124,6 +127,7 @@ type fakeSink struct {
 	flushes int
 	history map[string][]uint64 // versions in the order they took effect
 
+	lost    bool // the next flush finds the target emptied
 	openErr func() error
 	// before and after a write is applied; an error is what Write returns.
 	before, after func(updates []Update) error
@@ -158,6 +162,11 @@ func (f *fakeSink) live() map[string]string {
 
 // copyState is a backup of the target.
 func (f *fakeSink) copyState() (map[string]fakeDoc, *Stamp) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.stamp == nil {
+		return nil, nil
+	}
 	s := *f.stamp
 	return maps.Clone(f.docs), &s
 }
@@ -165,6 +174,8 @@ func (f *fakeSink) copyState() (map[string]fakeDoc, *Stamp) {
 type fakeTarget struct{ *fakeSink }
 
 func (t *fakeTarget) Stamp() (Stamp, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.stamp == nil {
 		return Stamp{}, false
 	}
@@ -179,12 +190,16 @@ func (t *fakeTarget) setStamp(s Stamp) {
 }
 
 func (t *fakeTarget) Begin(_ context.Context, s Stamp) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.begins++
 	t.setStamp(s)
 	return nil
 }
 
 func (t *fakeTarget) Write(_ context.Context, updates []Update, s Stamp) ([]Result, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.writes++
 	t.sent += len(updates)
 	if t.before != nil {
@@ -224,6 +239,8 @@ func (t *fakeTarget) apply(u Update) Result {
 }
 
 func (t *fakeTarget) Finish(_ context.Context, s Stamp, keep func(string) (bool, error)) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for id, d := range t.docs {
 		ok, err := keep(id)
 		if err != nil {
@@ -238,7 +255,13 @@ func (t *fakeTarget) Finish(_ context.Context, s Stamp, keep func(string) (bool,
 }
 
 func (t *fakeTarget) Flush(_ context.Context, s Stamp) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.flushes++
+	if t.lost {
+		t.lost = false
+		return fmt.Errorf("%w: emptied", ErrWentBack)
+	}
 	t.setStamp(s)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,24 +22,27 @@ func TestModel(t *testing.T) {
 
 func model(t *testing.T, rnd *rand.Rand) {
 	l, f := newViewLog(t), newFakeSink()
-	var faulty bool
+	var faulty atomic.Bool
+	dice := rand.New(rand.NewPCG(rnd.Uint64(), 2)) // the worker's
 	fault := func([]Update) error {
-		if faulty && rnd.IntN(4) == 0 {
+		if faulty.Load() && dice.IntN(4) == 0 {
 			return errors.New("cut")
 		}
 		return nil
 	}
 	f.before, f.after = fault, fault
-	rejected := map[string]bool{}
+	rejected := map[string]uint64{}
 	f.outcome = func(u Update) Result {
-		if faulty && rnd.IntN(6) == 0 {
+		if faulty.Load() && dice.IntN(6) == 0 {
 			return Result{Outcome: Retry, Reason: "429"}
 		}
 		if string(u.Doc) == `{"bad":1}` {
-			rejected[u.ID] = true
+			rejected[u.ID] = u.Version
 			return Result{Outcome: Rejected, Reason: "bad"}
 		}
-		delete(rejected, u.ID)
+		if u.Version >= rejected[u.ID] {
+			delete(rejected, u.ID)
+		}
 		return Result{}
 	}
 	view := testView
@@ -48,7 +52,7 @@ func model(t *testing.T, rnd *rand.Rand) {
 	r := begin()
 	backupDocs, backupStamp := map[string]fakeDoc{}, (*Stamp)(nil)
 	for step := range 60 {
-		faulty = rnd.IntN(3) > 0
+		faulty.Store(rnd.IntN(3) > 0)
 		var docs []any
 		for range 1 + rnd.IntN(6) {
 			body := doc(step)
@@ -66,16 +70,16 @@ func model(t *testing.T, rnd *rand.Rand) {
 			r.stop()
 			r = begin()
 		case 1: // kill
-			l.dead = true
+			l.dead.Store(true)
 			time.Sleep(time.Duration(rnd.IntN(3000)) * time.Millisecond)
 			r.stop()
-			l.dead = false
+			l.dead.Store(false)
 			r = begin()
 		case 2:
 			time.Sleep(time.Duration(rnd.IntN(5000)) * time.Millisecond)
 		case 3: // backup
-			if f.stamp != nil {
-				backupDocs, backupStamp = f.copyState()
+			if docs, stamp := f.copyState(); stamp != nil {
+				backupDocs, backupStamp = docs, stamp
 			}
 		case 4: // restore
 			if backupStamp != nil {
@@ -102,7 +106,7 @@ func model(t *testing.T, rnd *rand.Rand) {
 			}
 		}
 	}
-	faulty = false
+	faulty.Store(false)
 	r.sync()
 	for id := range rejected { // the target keeps what it had of them
 		if _, live := l.model[id]; live && l.model[id] == `{"bad":1}` {
@@ -115,7 +119,7 @@ func model(t *testing.T, rnd *rand.Rand) {
 	}
 	same(t, l, f)
 	for id := range l.letters("search") {
-		if !rejected[id] {
+		if rejected[id] == 0 {
 			t.Errorf("document %s is in the dead letters and not rejected", id)
 		}
 	}

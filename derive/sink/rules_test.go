@@ -3,6 +3,7 @@ package sink
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -89,7 +90,7 @@ func TestV29KilledInAResend(t *testing.T) {
 		n := 0
 		f.before = func([]Update) error {
 			if n++; n > 4 {
-				l.dead = true
+				l.dead.Store(true)
 				return errors.New("cut")
 			}
 			return nil
@@ -97,7 +98,8 @@ func TestV29KilledInAResend(t *testing.T) {
 		r = start(t, l, f, func(o *WorkerOptions) { o.BatchCount = 2 })
 		time.Sleep(time.Minute)
 		r.stop()
-		l.dead, f.before = false, nil
+		l.dead.Store(false)
+		f.before = nil
 		r = start(t, l, f, func(o *WorkerOptions) { o.BatchCount = 2 })
 		r.sync()
 		same(t, l, f)
@@ -143,8 +145,9 @@ func TestV31LostWriteAtTheSameCSN(t *testing.T) {
 		var stamp *Stamp
 		writes := 0
 		f.before = func([]Update) error {
-			if writes++; writes == 3 {
-				docs, stamp = f.copyState()
+			if writes++; writes == 3 { // the lock is held
+				s := *f.stamp
+				docs, stamp = maps.Clone(f.docs), &s
 			}
 			return nil
 		}
@@ -238,5 +241,24 @@ func TestV33AheadOfLog(t *testing.T) {
 		r.Rebuild()
 		r.sync()
 		same(t, l, f)
+	})
+}
+
+// A target that was emptied while nothing changed is found out by the flush that comes by time.
+func TestV29EmptiedWhileIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, f := newViewLog(t), newFakeSink()
+		l.output(1, doc(1))
+		r := start(t, l, f)
+		r.sync()
+		f.mu.Lock()
+		f.docs, f.stamp, f.lost = map[string]fakeDoc{}, nil, true
+		f.mu.Unlock()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		same(t, l, f)
+		if f.begins != 2 {
+			t.Errorf("%d builds; want 2", f.begins)
+		}
 	})
 }

@@ -28,7 +28,8 @@ type Worker struct {
 	acked       []eventlog.Offset // next of each partition; nil while building or resending
 	behindSince int64             // commit time of the oldest record in hand, µs
 	requests    []*syncRequest
-	asked       bool // Rebuild was called
+	asked       bool   // Rebuild was called
+	open        Target // nil between sessions; for Scan
 }
 
 // NewWorker returns a worker; it does nothing before Run.
@@ -173,7 +174,11 @@ func (w *Worker) session(ctx context.Context) (err error) {
 	if s.target, err = w.opts.Sink.Open(ctx, w.opts.View, w.opts.Log.ID()); err != nil {
 		return err
 	}
-	defer func() { err = s.close(ctx, err) }()
+	w.publish(s.target)
+	defer func() {
+		w.publish(nil)
+		err = s.close(ctx, err)
+	}()
 	build, err := s.decide(ctx)
 	if err != nil {
 		return err

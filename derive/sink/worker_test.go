@@ -69,12 +69,12 @@ func TestWorkerKillRepeatsOnlyTheTail(t *testing.T) {
 		}
 		r.sync()
 		time.Sleep(2 * time.Second) // the fake clock: the cursor is saved once idle for a second
-		l.dead = true               // kill -9 from here on
+		l.dead.Store(true)          // kill -9 from here on
 		l.output(100, doc(100))
 		l.output(101, doc(101))
 		r.sync()
 		r.stop()
-		l.dead = false
+		l.dead.Store(false)
 		sent := f.sent
 		r = start(t, l, f)
 		r.sync()

@@ -13,14 +13,14 @@ func TestConformance(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		opts Options
+		fs   vfs.FS
 	}{
-		{"default", Options{}},
-		{"small files", Options{FileBytes: 2000, SealBatch: 200}},
-		{"no tail", Options{TailBytes: 1, FileBytes: 5000, SealBatch: 1000}},
+		{"on disk", Options{}, vfs.OS},
+		{"small files", Options{FileBytes: 2000, SealBatch: 200}, nil},
+		{"no tail", Options{TailBytes: 1, FileBytes: 5000, SealBatch: 1000}, nil},
 	} {
-		t.Run(tt.name, func(t *testing.T) { logtest.Run(t, backend(tt.opts, vfs.OS)) })
+		t.Run(tt.name, func(t *testing.T) { logtest.Run(t, backend(tt.opts, tt.fs)) })
 	}
-	t.Run("in memory", func(t *testing.T) { logtest.Run(t, backend(Options{FileBytes: 3000}, nil)) })
 }
 
 // backend is this package for the suite; a nil fs is a new one in memory each time.

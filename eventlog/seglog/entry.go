@@ -49,6 +49,8 @@ func checkFileHeader(b []byte, number uint64) error {
 		return fmt.Errorf("magic %q is not a journal's", b[:4])
 	case binary.LittleEndian.Uint16(b[4:]) != journalVersion:
 		return fmt.Errorf("journal version %d; this program reads %d", binary.LittleEndian.Uint16(b[4:]), journalVersion)
+	case binary.LittleEndian.Uint16(b[6:]) != 0:
+		return fmt.Errorf("header with unknown flags %#x", binary.LittleEndian.Uint16(b[6:]))
 	case binary.LittleEndian.Uint64(b[8:]) != number:
 		return fmt.Errorf("header names file %d", binary.LittleEndian.Uint64(b[8:]))
 	}

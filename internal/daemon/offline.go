@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 
 	"github.com/tailwater/tailwater/config"
@@ -20,7 +19,7 @@ import (
 type Offline struct {
 	cfg   *config.Config
 	log   *seglog.Log
-	views *derive.Reader // opened at its first use
+	views *derive.Runner // opened at its first use
 }
 
 // OpenOffline opens the log of a data directory.
@@ -40,9 +39,9 @@ func (o *Offline) Topics(context.Context) ([]server.TopicStatus, error) {
 	return topicStatus(o.log), nil
 }
 
-func (o *Offline) reader() (*derive.Reader, error) {
+func (o *Offline) reader() (*derive.Runner, error) {
 	if o.views == nil {
-		r, err := derive.OpenReadOnly(derive.Options{Log: o.log, StateDir: filepath.Join(o.cfg.DataDir, "state"), Restore: join.Restore, Logger: slog.New(slog.DiscardHandler)})
+		r, err := derive.OpenReadOnly(filepath.Join(o.cfg.DataDir, "state"), join.Restore)
 		if err != nil {
 			return nil, fmt.Errorf("open the views' state: %w", err)
 		}

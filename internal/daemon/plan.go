@@ -13,7 +13,6 @@ import (
 	"github.com/tailwater/tailwater/derive"
 	"github.com/tailwater/tailwater/derive/join"
 	"github.com/tailwater/tailwater/derive/sink"
-	"github.com/tailwater/tailwater/eventlog"
 	"github.com/tailwater/tailwater/eventlog/seglog"
 )
 
@@ -52,7 +51,6 @@ type planner struct {
 	logger  *slog.Logger
 	catalog map[string]*change.Schema
 	done    map[string]bool   // topics whose snapshot is done
-	known   bool              // the log has a position of the source at hand
 	sources map[string]bool   // sources that the log has a position of
 	built   map[string]string // fingerprint by view
 	cursors map[string]bool   // of views in sinks
@@ -94,15 +92,15 @@ func (p *planner) readDataDir() error {
 	for name := range marks {
 		p.cursors[name] = true
 	}
-	return p.readViews(log)
+	return p.readViews()
 }
 
-func (p *planner) readViews(log eventlog.Log) error {
+func (p *planner) readViews() error {
 	state := filepath.Join(p.cfg.DataDir, "state")
 	if !exists(state) {
 		return nil
 	}
-	r, err := derive.OpenReadOnly(derive.Options{Log: log, StateDir: state, Restore: join.Restore})
+	r, err := derive.OpenReadOnly(state, join.Restore)
 	if err != nil {
 		return fmt.Errorf("open the views' state: %w", err)
 	}

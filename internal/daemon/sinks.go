@@ -2,12 +2,15 @@ package daemon
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 
 	"github.com/tailwater/tailwater/config"
 	"github.com/tailwater/tailwater/derive/sink"
+	"github.com/tailwater/tailwater/derive/sink/cache"
+	"github.com/tailwater/tailwater/derive/sink/elastic"
 	"github.com/tailwater/tailwater/derive/sink/local"
 	"github.com/tailwater/tailwater/eventlog"
 	"github.com/tailwater/tailwater/server"
@@ -38,8 +41,42 @@ func newSink(s *config.Sink, localDir string, log eventlog.Log, logger *slog.Log
 	switch s.Kind {
 	case config.Local:
 		return local.New(local.Options{Dir: localDir, Analyzer: s.Local.Analyzer, Logger: logger}), nil
+	case config.Elasticsearch, config.OpenSearch:
+		return newElastic(s, log, logger)
+	case config.Redis:
+		return newCache(s, log, logger)
 	}
 	return nil, fmt.Errorf("%s is not built in this version", s.Kind)
+}
+
+func newElastic(s *config.Sink, log eventlog.Log, logger *slog.Logger) (sink.Sink, error) {
+	e := s.Elastic
+	t, err := tlsConfig(e.TLS, e.InsecureSkipVerify)
+	if err != nil {
+		return nil, err
+	}
+	o := elastic.Options{URLs: e.URLs, Username: e.Username, Password: e.Password.Reveal(), APIKey: e.APIKey.Reveal(), TLS: t, Timeout: e.Timeout,
+		InFlight: s.Batch.InFlight, BulkBytes: int(s.Batch.Bytes), Logger: logger}
+	if log != nil {
+		o.Frontier = func() uint64 { return uint64(log.Frontier()) }
+	}
+	return elastic.New(o), nil
+}
+
+func newCache(s *config.Sink, log eventlog.Log, logger *slog.Logger) (sink.Sink, error) {
+	r := s.Redis
+	if len(r.Addrs) > 1 {
+		return nil, fmt.Errorf("%d addresses name a cluster, which this version does not write to; give one server", len(r.Addrs))
+	}
+	t, err := tlsConfig(r.TLS, r.InsecureSkipVerify)
+	if err != nil {
+		return nil, err
+	}
+	if t == nil && r.UseTLS {
+		t = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return cache.New(cache.Options{Name: s.Name, Addr: r.Addrs[0], Username: r.Username, Password: r.Password.Reveal(), DB: r.DB, TLS: t, Timeout: r.Timeout,
+		State: log, Logger: logger}), nil
 }
 
 // viewOptions are the target's options in the words of its sink.
@@ -51,6 +88,14 @@ func viewOptions(s *config.Sink, t *config.Target) any {
 			o.Mapping = append(o.Mapping, local.MappingField{Field: m.Field, Type: m.Type, Keyword: m.Keyword})
 		}
 		return o
+	case config.Elasticsearch, config.OpenSearch:
+		o := elastic.ViewOptions{Index: t.Index, Settings: t.Settings}
+		for _, m := range t.Mapping {
+			o.Mapping = append(o.Mapping, elastic.MappingField{Field: m.Field, Type: m.Type, Keyword: m.Keyword, Params: m.Params})
+		}
+		return o
+	case config.Redis:
+		return cache.ViewOptions{Key: t.Key.Text, TTL: t.TTL}
 	}
 	return nil
 }

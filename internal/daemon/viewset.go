@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"github.com/tailwater/tailwater/derive"
 	"github.com/tailwater/tailwater/derive/join"
 	"github.com/tailwater/tailwater/derive/sink"
+	"github.com/tailwater/tailwater/derive/verify"
 	"github.com/tailwater/tailwater/eventlog"
 	"github.com/tailwater/tailwater/internal/retry"
 )
@@ -60,8 +60,7 @@ func (v *viewSet) state(view string) (s derive.ViewStats, ok bool) {
 type worker struct {
 	*sink.Worker
 	view, sink string
-	target     sink.Sink
-	described  sink.View
+	expires    bool // documents leave the target by themselves (ttl)
 }
 
 func (v *viewSet) stats() []derive.ViewStats { return v.runner.Stats() }
@@ -213,10 +212,9 @@ func (d *Daemon) awaitInfo(ctx context.Context, v *viewSet, view string) (*deriv
 
 func (d *Daemon) newWorker(runner *derive.Runner, view *config.View, t *config.Target, info *derive.Info, live <-chan struct{}) *worker {
 	s := d.cfg.Sink(t.Sink)
-	described := describeView(view, t, s, info)
-	w := &worker{view: view.Name, sink: t.Sink, target: d.sinks.byName[t.Sink], described: described}
+	w := &worker{view: view.Name, sink: t.Sink, expires: t.TTL > 0}
 	w.Worker = sink.NewWorker(sink.WorkerOptions{
-		Log: d.log, Sink: w.target, SinkName: t.Sink, View: described, Topic: change.TopicView + view.Name,
+		Log: d.log, Sink: d.sinks.byName[t.Sink], SinkName: t.Sink, View: describeView(view, t, s, info), Topic: change.TopicView + view.Name,
 		Ready:       live,
 		RejectStops: s.OnReject == config.OnRejectStop, BatchCount: s.Batch.Docs, BatchBytes: int(s.Batch.Bytes), BatchWait: s.Batch.Wait,
 		Logger: d.logger,
@@ -241,6 +239,37 @@ func sinkFields(fields []derive.Field) []sink.Field {
 	return out
 }
 
+// verify compares the worker's target with the view. What both say while
+// changes go on is looked at again before it counts.
 func (v *viewSet) verify(ctx context.Context, w *worker) (json.RawMessage, bool, error) {
-	return nil, false, errors.New("later")
+	if err := w.Sync(ctx); err != nil {
+		return nil, false, err
+	}
+	report, err := verify.Compare(ctx, v.side(w.view), verify.Side{Name: "sink:" + w.sink, Each: w.Scan}, verify.Options{View: w.view, MissingIsFine: w.expires})
+	if err != nil {
+		return nil, false, viewError(err)
+	}
+	text, err := json.Marshal(report)
+	return text, report.Equal(), err
+}
+
+func (v *viewSet) side(view string) verify.Side {
+	return verify.Side{
+		Name: "view",
+		Each: func(ctx context.Context, fn func(id string, doc []byte) error) error {
+			return v.runner.Dump(view, func(d derive.Doc) error {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				return fn(d.ID, d.JSON)
+			})
+		},
+		Get: func(_ context.Context, id string) ([]byte, error) {
+			d, ok, err := v.runner.Get(view, id)
+			if err != nil || !ok {
+				return nil, err
+			}
+			return d.JSON, nil
+		},
+	}
 }

@@ -32,8 +32,8 @@ type Digits string
 // Bits is the value of a hexadecimal or bit literal.
 type Bits []byte
 
-// Literal is a literal in the parser's tree. Its value is nil, int64, uint64,
-// float64, string, Digits or Bits.
+// Literal is a literal in the parser's tree. Its value is nil, bool, int64,
+// uint64, float64, string, Digits or Bits.
 type Literal struct {
 	ast.TexprNode
 	value  any
@@ -63,6 +63,8 @@ func (l *Literal) GetString() string {
 		return v
 	case Bits:
 		return string(v)
+	case bool:
+		return strings.ToUpper(strconv.FormatBool(v))
 	case float64:
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	}

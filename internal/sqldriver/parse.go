@@ -1,6 +1,7 @@
 package sqldriver
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -83,6 +84,7 @@ type tree struct {
 type converter struct {
 	src    string
 	tokens []token
+	depth  int
 }
 
 // syntax turns the parser's message, which has the rest of its text behind "near", into ours.
@@ -163,6 +165,16 @@ func (c *converter) over(op Op, not bool, operands ...ast.ExprNode) (tree, *Synt
 }
 
 func (c *converter) convert(e ast.ExprNode) (tree, *SyntaxError) {
+	if c.depth == maxDepth {
+		return tree{}, &SyntaxError{Near: excerpt(c.src), Message: fmt.Sprintf("operators are nested or chained more than %d deep", maxDepth), Hint: "write a long chain of OR as IN (…)"}
+	}
+	c.depth++
+	t, err := c.node(e)
+	c.depth--
+	return t, err
+}
+
+func (c *converter) node(e ast.ExprNode) (tree, *SyntaxError) {
 	switch e := e.(type) {
 	case *ast.ParenthesesExpr:
 		t, err := c.convert(e.Expr)

@@ -11,7 +11,8 @@ import (
 const (
 	maxSource = 4 << 20
 	maxTokens = 100_000
-	maxNested = 500
+	maxNested = 500  // parentheses
+	maxDepth  = 2000 // of the tree; a chain of operators is as deep as it is long
 )
 
 type tokenKind uint8

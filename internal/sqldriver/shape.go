@@ -15,6 +15,7 @@ type shaper struct {
 	starts []int // where the output of token i begins; those that wrote nothing have their successor's place
 	open   []paren
 	at     int // the next token
+	cases  int // CASE without its END so far
 }
 
 // paren is an open parenthesis and the function that it belongs to.
@@ -138,7 +139,13 @@ func (s *shaper) word(t *token) *SyntaxError {
 		return s.castType()
 	case s.separates(t):
 		return s.emit(",", 1)
-	case operators[t.upper]:
+	case t.upper == "CASE":
+		s.cases++
+		return s.emit(t.upper, 1)
+	case t.upper == "END" && s.cases > 0:
+		s.cases--
+		return s.emit(t.upper, 1)
+	case operators[t.upper] && t.upper != "END":
 		return s.emit(t.upper, 1)
 	case t.upper == "INTERVAL" && next.kind == tokString:
 		return s.fail(s.at, "intervals are not supported", "compute with EXTRACT(EPOCH FROM x)")

@@ -88,6 +88,9 @@ func (t *template) check(text string, key []sink.KeyColumn) error {
 		if t.texts[i] == "" {
 			return fmt.Errorf("key template %q: two columns without a text between them can give two documents one key", text)
 		}
+		if t.texts[i][0] == '\\' {
+			return fmt.Errorf("key template %q: the text between two columns may not begin with a backslash, which escapes", text)
+		}
 	}
 	for i, f := range t.fields {
 		if slices.Index(t.fields, f) != i {

@@ -86,6 +86,7 @@ func TestTemplateErrors(t *testing.T) {
 		{"{region}:{region}", "twice"},
 		{"o:{region}", "{id}"},
 		{"o:{name}", "{name} is no column"},
+		{`o:{region}\{id}`, "backslash"},
 		{"o:{id", "lone brace"},
 		{"o:id}", "lone brace"},
 	} {
@@ -100,7 +101,7 @@ func FuzzTemplate(f *testing.F) {
 	f.Add("a:", ":b", `\`, "x|y")
 	f.Add("", "", ":", "::")
 	f.Fuzz(func(t *testing.T, a, b, c, d string) {
-		for _, text := range []string{"o:{region}:{id}", "{id}::{region}x", "{id}", `\{region}\\{id}`} {
+		for _, text := range []string{"o:{region}:{id}", "{id}::{region}x", "{id}", `\{region}a\{id}`} {
 			tmpl, err := parseTemplate(text, columns("region", "id"))
 			if err != nil {
 				t.Fatal(err)

@@ -1,0 +1,256 @@
+package crashlab
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/tailwater/tailwater/eventlog"
+)
+
+// fate is what is known of an append.
+type fate uint8
+
+const (
+	acknowledged fate = iota // must be there, once
+	unknown                  // no answer came: whole or not at all
+	refused                  // must never be there
+)
+
+// kept is an append and what is known of it.
+type kept struct {
+	tx   *eventlog.Tx
+	fate fate
+}
+
+// model is what the log must hold.
+type model struct {
+	txs   []*kept // in order
+	byID  map[string]*kept
+	marks map[string][][]byte // values that a consumer's mark may have
+	next  int
+	topic []eventlog.Topic
+}
+
+func newModel() *model {
+	return &model{byID: map[string]*kept{}, marks: map[string][][]byte{}}
+}
+
+func (m *model) add(tx *eventlog.Tx, f fate) {
+	k := &kept{tx, f}
+	m.txs = append(m.txs, k)
+	m.byID[tx.ID] = k
+}
+
+// Faults counts what is not as it must be.
+type Faults struct{ Lost, Duplicate, Reordered, Wrong int }
+
+// Any reports whether there is any.
+func (f Faults) Any() bool { return f != Faults{} }
+
+func (f *Faults) add(o Faults) {
+	f.Lost += o.Lost
+	f.Duplicate += o.Duplicate
+	f.Reordered += o.Reordered
+	f.Wrong += o.Wrong
+}
+
+// compare looks at a log after a restart, reports what is not right, and settles what was unknown.
+func (m *model) compare(log eventlog.Log, report func(format string, args ...any)) (f Faults) {
+	r, err := log.Read(eventlog.ReadSpec{Outputs: true})
+	if err != nil {
+		report("Read: %v", err)
+		return Faults{Wrong: 1}
+	}
+	defer r.Close()
+	seen := map[string]bool{}
+	at := 0 // place in m.txs behind the last transaction seen
+	for {
+		tx, err := r.Next()
+		if err != nil {
+			report("Next: %v", err)
+			return Faults{Wrong: 1}
+		}
+		if tx == nil {
+			break
+		}
+		if tx.ID == "" {
+			continue // a tick of Skip
+		}
+		k := m.byID[tx.ID]
+		switch {
+		case k == nil || k.fate == refused:
+			report("transaction %q was never accepted", tx.ID)
+			f.Wrong++
+			continue
+		case seen[tx.ID]:
+			report("transaction %q is there twice", tx.ID)
+			f.Duplicate++
+			continue
+		}
+		seen[tx.ID] = true
+		i := slices.Index(m.txs[at:], k)
+		if i < 0 {
+			report("transaction %q is out of order", tx.ID)
+			f.Reordered++
+		} else {
+			at += i + 1
+		}
+		if what := m.differs(k, tx); what != "" {
+			report("transaction %q: %s", tx.ID, what)
+			f.Wrong++
+		}
+	}
+	f.add(m.settle(seen, report))
+	f.add(m.compareStates(log, report))
+	f.add(m.comparePartitions(log, report))
+	return f
+}
+
+// settle decides what was unknown, and counts what is missing.
+func (m *model) settle(seen map[string]bool, report func(format string, args ...any)) (f Faults) {
+	left := m.txs[:0]
+	for _, k := range m.txs {
+		switch {
+		case seen[k.tx.ID]:
+			k.fate = acknowledged
+			left = append(left, k)
+		case k.fate == acknowledged:
+			report("transaction %q is lost", k.tx.ID)
+			f.Lost++
+		default:
+			k.fate = refused // from now on it must stay away
+		}
+	}
+	m.txs = left
+	return f
+}
+
+// differs tells in what a transaction read differs from the one appended; one
+// whose fate was unknown is taken as it is read, but for what its caller gave.
+func (m *model) differs(k *kept, got *eventlog.Tx) string {
+	want := k.tx
+	if got.Kind != want.Kind || got.Source != want.Source || !bytes.Equal(got.Position, want.Position) ||
+		!bytes.Equal(got.Note, want.Note) || got.CommitTime != want.CommitTime || got.Since != want.Since {
+		return fmt.Sprintf("row %+v, want %+v", *got, *want)
+	}
+	if len(got.Records) != len(want.Records) {
+		return fmt.Sprintf("%d records, want %d", len(got.Records), len(want.Records))
+	}
+	if k.fate == acknowledged && (got.CSN != want.CSN || got.IngestTime != want.IngestTime) {
+		return fmt.Sprintf("CSN %d at %d, acknowledged were %d at %d", got.CSN, got.IngestTime, want.CSN, want.IngestTime)
+	}
+	for i := range want.Records {
+		g, w := &got.Records[i], &want.Records[i]
+		if g.Topic != w.Topic || g.Seq != w.Seq || g.Op != w.Op || !bytes.Equal(g.Key, w.Key) || !bytes.Equal(g.Value, w.Value) ||
+			(g.Value == nil) != (w.Value == nil) || g.CSN != got.CSN {
+			return fmt.Sprintf("record %d is %+v, want %+v", i, *g, *w)
+		}
+		if k.fate == acknowledged && (g.Offset != w.Offset || g.Partition != w.Partition) {
+			return fmt.Sprintf("record %d is at %d/%d, acknowledged was %d/%d", i, g.Partition, g.Offset, w.Partition, w.Offset)
+		}
+		w.Offset, w.Partition = g.Offset, g.Partition
+	}
+	want.CSN, want.IngestTime = got.CSN, got.IngestTime
+	return ""
+}
+
+// compareStates checks positions of sources, marks and the frontier.
+func (m *model) compareStates(log eventlog.Log, report func(format string, args ...any)) (f Faults) {
+	last := map[string]*eventlog.Tx{}
+	var frontier eventlog.CSN
+	for _, k := range m.txs {
+		if k.tx.Kind != eventlog.TxOutput {
+			frontier = max(frontier, k.tx.CSN)
+			if len(k.tx.Position) > 0 {
+				last[k.tx.Source] = k.tx
+			}
+		}
+	}
+	for source, tx := range last {
+		if s, ok := log.SourceState(source); !ok || !bytes.Equal(s.Position, tx.Position) || s.CSN != tx.CSN {
+			report("source %s is at %q, CSN %d; want %q, CSN %d", source, s.Position, s.CSN, tx.Position, tx.CSN)
+			f.Wrong++
+		}
+	}
+	if log.Frontier() != frontier {
+		report("frontier %d, want %d", log.Frontier(), frontier)
+		f.Wrong++
+	}
+	for consumer, values := range m.marks {
+		c, err := log.Checkpoint(consumer)
+		if err != nil || !slices.ContainsFunc(values, func(v []byte) bool { return bytes.Equal(v, c) }) {
+			report("mark of %s is %q, %v; want one of %q", consumer, c, err, values)
+			f.Wrong++
+		}
+		m.marks[consumer] = [][]byte{bytes.Clone(c)}
+	}
+	return f
+}
+
+// comparePartitions reads each partition by itself and compares it with the transactions.
+func (m *model) comparePartitions(log eventlog.Log, report func(format string, args ...any)) (f Faults) {
+	type place struct {
+		topic     eventlog.TopicID
+		partition int32
+	}
+	want := map[place][]eventlog.Record{}
+	for _, k := range m.txs {
+		for _, r := range k.tx.Records {
+			if r.Op == opEvery {
+				continue // its copies are counted by the suite
+			}
+			p := place{r.Topic, r.Partition}
+			want[p] = append(want[p], r)
+		}
+	}
+	for _, t := range m.topic {
+		ends := log.EndOffsets(t.ID)
+		for p := range int32(t.Spec.Partitions) {
+			got, err := readPartition(log, t.ID, p)
+			if err != nil {
+				report("partition %s/%d: %v", t.Spec.Name, p, err)
+				f.Wrong++
+				continue
+			}
+			if what := samePartition(got, want[place{t.ID, p}], ends[p]); what != "" {
+				report("partition %s/%d: %s", t.Spec.Name, p, what)
+				f.Wrong++
+			}
+		}
+	}
+	return f
+}
+
+func readPartition(log eventlog.Log, topic eventlog.TopicID, p int32) (out []eventlog.Record, err error) {
+	r, err := log.ReadPartition(topic, p, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	for {
+		rec, ok, err := r.Next()
+		if err != nil || !ok {
+			return out, err
+		}
+		if rec.Op != opEvery {
+			rec.Value = bytes.Clone(rec.Value)
+			out = append(out, rec)
+		}
+	}
+}
+
+func samePartition(got, want []eventlog.Record, end eventlog.Offset) string {
+	if len(got) != len(want) {
+		return fmt.Sprintf("%d records, want %d", len(got), len(want))
+	}
+	for i := range want {
+		if got[i].Offset != want[i].Offset || got[i].CSN != want[i].CSN || !bytes.Equal(got[i].Value, want[i].Value) {
+			return fmt.Sprintf("record %d is %+v, want %+v", i, got[i], want[i])
+		}
+		if got[i].Offset >= end {
+			return fmt.Sprintf("offset %d at or beyond the end %d", got[i].Offset, end)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,208 @@
+package seglog
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/tailwater/tailwater/eventlog"
+	"github.com/tailwater/tailwater/internal/vfs"
+)
+
+// TestFailNthOperation fails the Nth operation for N = 0, 1, 2 ... until none
+// fails, loses power, and finds every acknowledged transaction once.
+func TestFailNthOperation(t *testing.T) {
+	for _, fault := range []error{syscall.EIO, syscall.ENOSPC} {
+		for n := 0; ; n++ {
+			if !failNth(t, n, fault) {
+				if n < 30 {
+					t.Errorf("only %d operations", n)
+				}
+				break
+			}
+			if t.Failed() {
+				t.Fatalf("with operation %d failing by %v", n, fault)
+			}
+		}
+	}
+}
+
+// failNth runs a log's life with one failing operation; false if there were fewer.
+func failNth(t *testing.T, n int, fault error) (struck bool) {
+	t.Helper()
+	fs := vfs.NewMem()
+	rng := rand.New(rand.NewPCG(1, uint64(n)))
+	seen := 0
+	fs.SetHook(func(op vfs.Op) (int, error) {
+		if !op.Changes() {
+			return 0, nil
+		}
+		seen++
+		if seen-1 == n {
+			struck = true
+			return op.N / 2, fault
+		}
+		return 0, nil
+	})
+	opts := memOptions(fs)
+	opts.FileBytes = 800
+	var acked, refused []string
+	if l, err := Open("log", opts); err == nil {
+		acked, refused = failingLife(l)
+	}
+	fs.SetHook(nil)
+	for _, disk := range []*vfs.Mem{fs.Crash(nil), fs.Crash(rng), fs.Clone()} {
+		opts.FS = disk
+		got := ids(t, mustOpen(t, opts))
+		if !contains(got, acked) {
+			t.Errorf("log holds %v, acknowledged were %v", got, acked)
+		}
+		for _, id := range refused {
+			if slices.Contains(got, id) {
+				t.Errorf("log holds %s, whose append was refused", id)
+			}
+		}
+	}
+	return struck
+}
+
+// failingLife appends and seals whatever fails; after a failed sync it stops, as the daemon does.
+func failingLife(l *Log) (acked, refused []string) {
+	var top eventlog.Topic
+	for n := range 12 {
+		var err error
+		if top.ID == 0 {
+			top, err = l.EnsureTopic(eventlog.TopicSpec{Name: "s.p.t", Partitions: 2})
+		}
+		if err == nil {
+			tx := transaction(top, n)
+			err = l.Append(context.Background(), []*eventlog.Tx{tx})
+			switch {
+			case err == nil:
+				acked = append(acked, tx.ID)
+			case !errors.Is(err, ErrSync):
+				refused = append(refused, tx.ID)
+			}
+		}
+		if n%5 == 4 && err == nil {
+			err = l.SealAll(context.Background())
+		}
+		if errors.Is(err, ErrSync) {
+			break
+		}
+	}
+	return acked, refused
+}
+
+// contains reports whether all of want are in got, in order.
+func contains(got, want []string) bool {
+	for _, g := range got {
+		if len(want) > 0 && g == want[0] {
+			want = want[1:]
+		}
+	}
+	return len(want) == 0
+}
+
+func TestFullDisk(t *testing.T) {
+	for _, kind := range []string{"write", "sync", "create"} {
+		fs := vfs.NewMem()
+		opts := memOptions(fs)
+		opts.FileBytes = 1500
+		l := mustOpen(t, opts)
+		top := mustTopic(t, l, "s.p.t")
+		mustAppend(t, l, top, 0, 3)
+		fs.SetHook(func(op vfs.Op) (int, error) {
+			if op.Kind == kind {
+				return op.N / 2, syscall.ENOSPC
+			}
+			return 0, nil
+		})
+		frontier, n := l.Frontier(), 3
+		for range 20 { // "create" fails only when the file is full
+			err := appendN(l, top, n)
+			if err == nil && kind == "create" {
+				n++
+				frontier = l.Frontier()
+				continue
+			}
+			if !errors.Is(err, eventlog.ErrFull) || errors.Is(err, ErrSync) {
+				t.Fatalf("%s without space: Append = %v, want ErrFull", kind, err)
+			}
+			if l.Frontier() != frontier {
+				t.Fatalf("%s without space: frontier moved", kind)
+			}
+		}
+		if got := ids(t, l); !slices.Equal(got, numbers(0, n)) {
+			t.Errorf("%s without space: readers see %v, want 0 to %d", kind, got, n-1)
+		}
+		fs.SetHook(nil) // space again: it resumes by itself
+		mustAppend(t, l, top, n, n+5)
+		if got := ids(t, l); !slices.Equal(got, numbers(0, n+5)) {
+			t.Errorf("%s with space again: %v", kind, got)
+		}
+		opts.FS = fs.Crash(nil)
+		if got := ids(t, mustOpen(t, opts)); !slices.Equal(got, numbers(0, n+5)) {
+			t.Errorf("%s with space again, after power loss: %v", kind, got)
+		}
+	}
+}
+
+func TestFailedSyncIsTheEnd(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, memOptions(fs))
+	top := mustTopic(t, l, "s.p.t")
+	mustAppend(t, l, top, 0, 3)
+	fs.SetHook(func(op vfs.Op) (int, error) {
+		if op.Kind == "sync" {
+			return 0, syscall.EIO
+		}
+		return 0, nil
+	})
+	if err := appendN(l, top, 3); !errors.Is(err, ErrSync) || !errors.Is(err, syscall.EIO) {
+		t.Fatalf("Append with a failing sync = %v, want ErrSync", err)
+	}
+	fs.SetHook(nil) // the next sync would succeed, and would mean nothing
+	if err := appendN(l, top, 4); !errors.Is(err, ErrSync) {
+		t.Errorf("Append afterwards = %v, want ErrSync", err)
+	}
+	if err := l.SaveCheckpoint("c", []byte("x")); !errors.Is(err, ErrSync) {
+		t.Errorf("SaveCheckpoint afterwards = %v, want ErrSync", err)
+	}
+	if got := ids(t, l); !slices.Equal(got, numbers(0, 3)) {
+		t.Errorf("readers see %v, want what was acknowledged", got)
+	}
+}
+
+func TestMissingFileIsDamage(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, memOptions(fs))
+	top := mustTopic(t, l, "s.p.t")
+	for n := range 4 {
+		mustAppend(t, l, top, n, n+1)
+		if err := l.Roll(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hole := fs.Clone()
+	if err := hole.Remove("log/journal/" + journalName(2)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open("log", memOptions(hole)); !errors.Is(err, eventlog.ErrCorrupt) {
+		t.Errorf("Open with a missing journal file = %v", err)
+	}
+	if err := l.SealAll(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	gone := fs.Clone()
+	name, _ := newestJournal(gone)
+	if err := gone.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open("log", memOptions(gone)); !errors.Is(err, eventlog.ErrCorrupt) {
+		t.Errorf("Open without a journal but with segments = %v", err)
+	}
+}
