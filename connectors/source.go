@@ -20,6 +20,8 @@ var (
 	ErrUnknownSlot = errors.New("slot is not ours")
 	// ErrBusy means that another process holds the slot.
 	ErrBusy = errors.New("source is held by another process")
+	// ErrUnreachable means that the server did not answer; trying again may help.
+	ErrUnreachable = errors.New("source does not answer")
 	// ErrPrerequisite means that the server or the role must be changed first.
 	ErrPrerequisite = errors.New("source is not ready for capture")
 )

@@ -59,7 +59,7 @@ type layoutRecord struct {
 type progress struct {
 	// Pass is set while every root behind Cursor is to be rebuilt; a nil Cursor is before the first.
 	Pass bool `json:"pass"`
-	// Fresh is set while no root behind Cursor has an output.
+	// Fresh is set while no root behind Cursor has an output or is in the queue.
 	Fresh  bool              `json:"fresh,omitempty"`
 	Cursor []byte            `json:"cursor,omitempty"`
 	Cause  eventlog.CSN      `json:"cause,omitempty"`

@@ -46,7 +46,12 @@ func (m *moment) release() error {
 func (r *Runner) publish() {
 	tables := r.liveTables()
 	published := make(map[string]*served, len(r.views))
+	r.unused = nil
 	for _, v := range r.views {
+		if v.wanted == nil {
+			r.unused = append(r.unused, v.name)
+			continue
+		}
 		s := &served{id: v.id, name: v.name, applied: r.applied, stats: r.viewStats(v)}
 		if u := v.serving(); u != nil && u.bound != nil {
 			s.stage, s.tables = u.stage, tables

@@ -256,7 +256,7 @@ func (r *Runner) resend(b *image.Batch, v *viewState) error {
 	if count == 0 {
 		return nil
 	}
-	v.memory.Ends = ends
+	v.memory.Ends, v.memory.Fresh = ends, false
 	v.changed = false
 	r.opts.Logger.Info("outputs beyond the committed state are sent again", "stage", "derive", "view", v.name, "records", count, "csn", uint64(v.memory.Floor))
 	return remember(b, memPass+v.name, &v.memory)

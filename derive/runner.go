@@ -42,6 +42,7 @@ type Runner struct {
 
 	mu        sync.Mutex // guards what follows
 	published map[string]*served
+	unused    []string // views that are kept but not asked for
 	closed    bool
 }
 

@@ -1,6 +1,7 @@
 package derive
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tailwater/tailwater/eventlog"
@@ -28,9 +29,9 @@ type ViewStats struct {
 	CompleteCSN eventlog.CSN // every document is at least as of here
 	Pending     int64        // roots to rebuild that are queued
 	LastCommit  time.Time    // commit time of the newest transaction that changed a document; zero if unknown
-	Fingerprint string       // of the definition that outputs; "" before the first
-	Info        *Info        // of that definition; nil before the first
-	// Switching is set while a changed definition replaces documents of the old one.
+	Fingerprint string       // of the definition asked for; "" before it compiles
+	Info        *Info        // of that definition; nil before it compiles
+	// Switching is set until a changed definition has replaced the documents of the old one.
 	Switching bool
 }
 
@@ -45,6 +46,14 @@ func (r *Runner) Stats() []ViewStats {
 		}
 	}
 	return out
+}
+
+// Unused returns the names of the views whose state is kept though they are no
+// longer asked for; DropUnused deletes it.
+func (r *Runner) Unused() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.unused)
 }
 
 // Applied returns the position that the images are at.
@@ -66,11 +75,13 @@ func (r *Runner) DiskBytes() uint64 {
 
 func (r *Runner) viewStats(v *viewState) ViewStats {
 	s := ViewStats{Name: v.name, Documents: v.memory.Documents, Applied: r.applied, CompleteCSN: v.complete,
-		Pending: v.memory.Pending, Switching: v.old != nil}
+		Pending: v.memory.Pending, Switching: v.old != nil || v.current != nil && v.next != nil}
 	if v.lastCommit != 0 {
 		s.LastCommit = time.UnixMicro(v.lastCommit).UTC()
 	}
-	if v.current != nil {
+	if v.next != nil {
+		s.Info, s.Fingerprint = v.next.stage.Info(), v.next.record.Fingerprint
+	} else if v.current != nil {
 		s.Info, s.Fingerprint = v.current.stage.Info(), v.current.record.Fingerprint
 	}
 	s.State, s.Reason = r.state(v)
@@ -93,10 +104,10 @@ func (r *Runner) state(v *viewState) (State, string) {
 		return StateHeld, "table " + table + " is read anew"
 	}
 	switch {
+	case v.next != nil:
+		return StateBuilding, "images for the changed definition are built from the log"
 	case v.memory.Pass:
 		return StateBuilding, "documents are built"
-	case v.next != nil:
-		return StateLive, "images for the changed definition are built from the log"
 	}
 	return StateLive, ""
 }

@@ -63,7 +63,7 @@ func (v *viewState) restart(cause eventlog.CSN) {
 	if v.memory.Pass {
 		cause = min(cause, v.memory.Cause)
 	}
-	v.memory.Pass, v.memory.Fresh, v.memory.Cursor, v.memory.Cause = true, v.memory.Documents == 0, nil, cause
+	v.memory.Pass, v.memory.Fresh, v.memory.Cursor, v.memory.Cause = true, v.memory.Documents == 0 && v.memory.Pending == 0, nil, cause
 	v.changed = true
 }
 

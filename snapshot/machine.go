@@ -8,9 +8,9 @@ import (
 
 // Limits of what is held in memory for one chunk.
 const (
-	rereadKeys   = 100       // keys of one chunk that is read by key
-	owedKeys     = 5000      // owed keys that are read before the run goes on
-	collectBytes = 256 << 20 // touched keys; above it the chunk is read again
+	rereadKeys   = 100      // keys of one chunk that is read by key
+	owedKeys     = 5000     // owed keys that are read before the run goes on
+	collectBytes = 64 << 20 // touched keys; above it the chunk is read again
 )
 
 // Chunk is what the connector read for an ActionRead.

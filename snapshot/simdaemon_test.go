@@ -24,7 +24,7 @@ type simDaemon struct {
 	action   *Action // to be read
 	locked   bool
 	view     *simView
-	seen     int // the table's storage when the view was taken
+	seen     int      // the table's storage when the view was taken
 	stale    *simView // mutants: a view from before the collection
 	result   *Chunk
 	node     int // storage known from the last run

@@ -55,7 +55,7 @@ func errorCode(err error) int {
 	}{
 		{connectors.ErrPositionLost, exitRefused}, {connectors.ErrRewound, exitRefused}, {connectors.ErrUnknownSlot, exitRefused},
 		{daemon.ErrLocked, exitRefused}, {daemon.ErrFormat, exitRefused},
-		{connectors.ErrBusy, exitUnreachable}, {server.ErrUnavailable, exitUnreachable}, {server.ErrTimeout, exitTimeout}, {server.ErrBadRequest, exitMisuse},
+		{connectors.ErrBusy, exitUnreachable}, {connectors.ErrUnreachable, exitUnreachable}, {server.ErrUnavailable, exitUnreachable}, {server.ErrTimeout, exitTimeout}, {server.ErrBadRequest, exitMisuse},
 	} {
 		if errors.Is(err, c.err) {
 			return c.code

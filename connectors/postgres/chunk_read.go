@@ -66,7 +66,10 @@ func (r *chunkReader) read(ctx context.Context, t *table, a *snapshot.Action) (*
 	if err == nil {
 		err = r.session.exec(ctx, "COMMIT")
 		if err == nil && c.unflushed {
-			err = r.server.nudge(ctx, r.session) // else the stream passes it when the server's own rhythm brings it
+			// If that fails, the server's own rhythm brings the stream past it.
+			if nudged := r.server.nudge(ctx, r.session); nudged != nil && r.session.conn.IsClosed() {
+				err = nudged
+			}
 		}
 		return chunk, err
 	}
@@ -171,6 +174,9 @@ func (c *chunkRead) rows(ctx context.Context) error {
 		keyOrder, err := c.keyOrder()
 		if err != nil {
 			return err
+		}
+		if slices.ContainsFunc(added, func(s storage) bool { return !s.readable }) {
+			c.cursor.mode = planAll // it cannot be read by itself
 		}
 		c.cursor = c.cursor.plan(c.now, keyOrder)
 		c.chunk.Cursor, c.chunk.Total, c.chunk.Last = c.cursor.encode(), totalRows(c.now), c.cursor.next() == nil

@@ -226,7 +226,8 @@ func connectError(o *Options, cfg *pgconn.Config, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("connect to PostgreSQL at %s: %w", at, context.Canceled)
 	}
-	return fmt.Errorf("connect to PostgreSQL at %s for source %s: %s: is the server running, the address right and the port open?", at, o.Source, netReason(o, err))
+	return fmt.Errorf("%w: connect to PostgreSQL at %s for source %s: %s: is the server running, the address right and the port open?",
+		connectors.ErrUnreachable, at, o.Source, netReason(o, err))
 }
 
 func serverRefused(o *Options, cfg *pgconn.Config, at string, pe *pgconn.PgError) error {

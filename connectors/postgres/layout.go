@@ -110,7 +110,7 @@ func (c *catalog) describe(ctx context.Context, s *session, m relationMessage) (
 	delete(c.fresh, m.oid)
 	c.mu.Unlock()
 	if fresh && known.schema == m.schema && known.name == m.name {
-		if use.columns = placesOf(known, m); use.columns != nil {
+		if use.columns = placesOf(known, m); len(use.columns) == len(m.columns) { // else columns were added since
 			use.table = known
 			return use, nil, nil
 		}

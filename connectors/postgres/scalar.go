@@ -114,6 +114,9 @@ func isDecimal(text []byte) bool {
 	if len(text) > 0 && text[0] == '-' {
 		text = text[1:]
 	}
+	if len(text) > 1 && text[0] == '0' && text[1] != '.' {
+		return false
+	}
 	digits, point := 0, false
 	for i, c := range text {
 		switch {

@@ -106,11 +106,13 @@ func (c *snapshots) recall(r connectors.RecentTx) error {
 // nothing tells what was appended lately and may not be visible yet.
 func (c *snapshots) holdBack() {
 	known := false
-	for topic := range c.tables {
+	for topic, t := range c.tables {
 		st := c.m.Table(topic)
-		if st.Running && st.Read {
+		finished := st.Run > 0 && !st.Running && st.Mark.Run == st.Run && !c.start.added[t.oid]
+		switch {
+		case st.Running && st.Read && !c.start.added[t.oid]:
 			known = true
-		} else {
+		case !finished:
 			c.m.HoldTable(topic)
 		}
 	}

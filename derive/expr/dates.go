@@ -319,16 +319,16 @@ func parseTimeTZ(text string) (change.Value, bool) {
 // parseTimestamp reads a timestamp. Without a zone a text is UTC; with one a
 // timestamp without a zone refuses it, since dropping it would change the time.
 func parseTimestamp(text string, zoned bool) (change.Value, bool) {
-	make := change.Timestamp
+	of := change.Timestamp
 	if zoned {
-		make = change.TimestampTZ
+		of = change.TimestampTZ
 	}
 	s, bc := trimText(text)
 	switch {
 	case len(s) == 8 && equalFold(s, "infinity"):
-		return make(change.TimestampInfinity), true
+		return of(change.TimestampInfinity), true
 	case len(s) == 9 && equalFold(s, "-infinity"):
-		return make(change.TimestampNegInfinity), true
+		return of(change.TimestampNegInfinity), true
 	}
 	p := dateText{s, true}
 	micros := dateMicros(p.date(bc))
@@ -344,5 +344,5 @@ func parseTimestamp(text string, zoned bool) (change.Value, bool) {
 	if micros >= change.TimestampInfinity-1-2*microsPerDay {
 		p.fail()
 	}
-	return make(micros), p.ok && p.s == ""
+	return of(micros), p.ok && p.s == ""
 }

@@ -114,12 +114,11 @@ func compareHint(l, r *node) string {
 
 func (c *compiler) compare(offset int, op sqldriver.Op, l, r *node) (*node, *Error) {
 	o := outcomes[op]
-	text := "(" + l.text + " " + o.text + " " + r.text + ")"
 	l, r, err := c.unify(l, r)
 	if err != nil {
 		return nil, err
 	}
-	text = "(" + l.text + " " + o.text + " " + r.text + ")"
+	text := "(" + l.text + " " + o.text + " " + r.text + ")"
 	return boolean(offset, text, comparison(o.set, outcomes[o.flip].set, l, r)), nil
 }
 

@@ -1,6 +1,8 @@
 package join_test
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -208,6 +210,21 @@ func (m *model) check() {
 	}
 }
 
+// failAfter lets the Runner work until it has output n times.
+func (m *model) failAfter(n int) {
+	boom := errors.New("boom")
+	m.log.FailAppend = func() error {
+		if n--; n < 0 {
+			return boom
+		}
+		return nil
+	}
+	if err := m.runner.CatchUp(context.Background()); err != nil && !errors.Is(err, boom) {
+		m.t.Fatal(err)
+	}
+	m.log.FailAppend = nil
+}
+
 // copyState copies the closed state directory, as power loss could bring it back.
 func (m *model) copyState(to string) {
 	if err := os.CopyFS(to, os.DirFS(m.opts.StateDir)); err != nil {
@@ -261,13 +278,28 @@ func runModel(t *testing.T, seed uint64, batch int) {
 				t.Fatal(err)
 			}
 			m.start(m.def)
-		case n == 2 && m.rng.IntN(4) == 0: // the state is lost, the log is not
+		case n == 3: // a crash on the way, the state of which may come back later
+			m.failAfter(m.rng.IntN(4))
+			m.stop()
+			dir := filepath.Join(m.dir, fmt.Sprintf("copy%d", i))
+			m.copyState(dir)
+			copies = append(copies, dir)
+			m.start(m.def)
+		case n == 2 && m.rng.IntN(3) == 0: // the state is lost, the log is not
 			m.stop()
 			if err := os.RemoveAll(m.opts.StateDir); err != nil {
 				t.Fatal(err)
 			}
 			copies = nil
 			m.start(m.def)
+			if m.rng.IntN(2) == 0 {
+				m.failAfter(m.rng.IntN(3))
+				m.stop()
+				dir := filepath.Join(m.dir, fmt.Sprintf("copy%d", i))
+				m.copyState(dir)
+				copies = append(copies, dir)
+				m.start(m.def)
+			}
 		}
 		m.catchUp()
 		m.check()

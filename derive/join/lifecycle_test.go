@@ -105,6 +105,9 @@ func TestV28SwitchOfADefinition(t *testing.T) {
 	if d, ok, err := r.Get("v", "2"); err != nil || !ok || string(d.JSON) != `{"a":"y"}` {
 		t.Fatalf("before the switch the old definition serves: %s %v %v", d.JSON, ok, err)
 	}
+	if st := w.stats("v"); st.State != derive.StateBuilding || !st.Switching || st.Info.Fingerprint != st.Fingerprint {
+		t.Fatalf("before the switch: %+v", st)
+	}
 	w.catchUp()
 	s := w.sink("v")
 	if len(s.seen) != 1 || s.seen[0].doc != "" || len(s.docs) != 2 {
@@ -203,6 +206,9 @@ func TestViewsAddedAndRemoved(t *testing.T) {
 	}
 	w.stop()
 	r := w.start(second)
+	if got := r.Unused(); len(got) != 1 || got[0] != "v" {
+		t.Fatalf("unused %v", got)
+	}
 	names, err := r.DropUnused()
 	if err != nil || len(names) != 1 || names[0] != "v" {
 		t.Fatalf("dropped %v, %v", names, err)

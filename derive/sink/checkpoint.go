@@ -12,7 +12,7 @@ import (
 // Phases of a cursor.
 const (
 	phaseLive   = 0 // offsets are the next to send
-	phaseResend = 1 // everything from CSN after+1 on is to be sent again; offsets as before that
+	phaseResend = 1 // everything above CSN after is to be sent again; offsets as before that
 	phaseBuild  = 2 // building: see cursor
 )
 
@@ -31,7 +31,7 @@ type cursor struct {
 	stamp       Stamp // last one that we know to be in the target
 	phase       byte
 	offsets     []eventlog.Offset // next of each partition
-	after       eventlog.CSN      // phaseResend
+	after       eventlog.CSN      // what the topic has at or below it is answered for
 	// phaseBuild: partitions below part are sent up to offsets, partition part
 	// up to next. With part = len(offsets) the whole topic is sent and offsets
 	// move on as in phaseLive until the build is finished.

@@ -92,10 +92,7 @@ func (s *session) resend(found Stamp) (build bool) {
 		s.cur = nil
 		return true
 	}
-	after := eventlog.CSN(found.CSN) - 1
-	if s.cur.phase == phaseResend {
-		after = min(after, s.cur.after)
-	}
+	after := min(eventlog.CSN(found.CSN)-1, s.cur.after) // the cursor may be further back, after a kill
 	s.log.Warn("the target went back; sending again from its stamp", "csn", found.CSN)
 	s.cur.stamp, s.cur.phase, s.cur.after, s.dirty = found, phaseResend, after, true
 	return false

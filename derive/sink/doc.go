@@ -12,7 +12,8 @@
 //	fingerprint  uvarint length, bytes
 //	stamp        the last one known to be in the target
 //	offsets      uvarint count, each a uvarint: the next record of each partition
-//	after        uvarint: phase resend, everything above this CSN is sent again
+//	after        uvarint: everything at or below this CSN is answered for; in phase
+//	             resend what is above is sent again
 //	part, next   uvarints: phase build, partitions below part are sent, of part
 //	             everything below next
 //	crc          4 bytes little-endian, CRC-32C of all before

@@ -3,6 +3,7 @@ package sink
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/tailwater/tailwater/eventlog"
@@ -129,11 +130,9 @@ func (s *session) send(ctx context.Context, b *batch) error {
 	s.csn, s.time = max(s.csn, uint64(b.csn)), max(s.time, b.time)
 	s.noteStamp()
 	s.cur.offsets, s.dirty = b.offsets, true
-	switch s.cur.phase {
-	case phaseLive:
+	s.cur.after = max(s.cur.after, b.csn-1)
+	if s.cur.phase == phaseLive {
 		s.acknowledge(b.offsets)
-	case phaseResend:
-		s.cur.after = max(s.cur.after, b.csn-1)
 	}
 	s.setGoing(s.cur.phase == phaseBuild)
 	return nil
@@ -149,7 +148,10 @@ func (s *session) caughtUp(ctx context.Context) error {
 			return err
 		}
 	}
-	s.cur.phase, s.cur.after = phaseLive, 0
+	if s.cur.phase == phaseBuild && s.csn > 0 {
+		s.cur.after = eventlog.CSN(s.csn) - 1
+	}
+	s.cur.phase = phaseLive
 	s.acknowledge(s.cur.offsets)
 	s.setGoing(false)
 	return s.save()
@@ -161,9 +163,11 @@ func (s *session) acknowledgeHoles(ends []eventlog.Offset) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.behindSince = 0
-	for p := range s.acked {
-		s.acked[p] = max(s.acked[p], ends[p])
+	acked := slices.Clone(s.acked) // Stats may have the old one
+	for p := range acked {
+		acked[p] = max(acked[p], ends[p])
 	}
+	s.acked = acked
 }
 
 // idle waits for the log, a request, or until a save or a flush is due.

@@ -10,6 +10,9 @@ import (
 // maxBatch ends a journal batch of one partition and begins another in the same entry.
 const maxBatch = 64 << 20
 
+// builderMemory is what the builders of all partitions keep for the next group.
+const builderMemory = 64 << 20
+
 // partBuilder builds the batches of one partition in the group at hand.
 type partBuilder struct {
 	topic     eventlog.TopicID
@@ -193,6 +196,7 @@ func (e *groupEncoder) part(topic eventlog.TopicID, partition int32) *partBuilde
 	p := w.parts[topic][partition]
 	if p == nil {
 		p = &partBuilder{topic: topic, partition: partition}
+		w.builders++
 		w.parts[topic][partition] = p
 	}
 	if !p.touched {
@@ -247,9 +251,10 @@ func appendBatch(b []byte, s sealedBatch) []byte {
 
 // release makes the partitions' builders ready for the next group.
 func (e *groupEncoder) release() {
+	keep := max(16<<10, builderMemory/max(1, e.l.w.builders))
 	for _, p := range e.g.parts {
 		p.touched = false
-		p.builder.Shrink(1 << 20)
+		p.builder.Shrink(keep)
 	}
 }
 

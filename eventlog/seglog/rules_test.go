@@ -149,13 +149,18 @@ func TestV19SealedRowsAreNotWrittenAgain(t *testing.T) {
 		t.Fatalf("SealAll = %v", err)
 	}
 	fs.SetHook(nil)
-	again := mustOpen(t, memOptions(fs.Crash(nil)))
+	fs = fs.Crash(nil)
+	again := mustOpen(t, memOptions(fs))
 	mustAppend(t, again, top, 10, 15)
 	if err := again.SealAll(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if got := ids(t, again); !slices.Equal(got, numbers(0, 15)) {
 		t.Errorf("transactions %v", got)
+	}
+	again = mustOpen(t, memOptions(fs.Crash(nil))) // segments that overlap would be refused
+	if again.Stats().SegmentBytes == 0 {
+		t.Error("nothing was sealed")
 	}
 	r, err := again.ReadPartition(txTopic, 0, 0)
 	if err != nil {

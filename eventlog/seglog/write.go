@@ -20,6 +20,8 @@ type writer struct {
 	indexed int64
 	stray   string           // a new file that could not be finished
 	parts   [][]*partBuilder // by topic id and partition
+	// builders counts them.
+	builders int
 }
 
 // ready reports whether the log takes writes, after mending what a failed one left.

@@ -22,10 +22,10 @@ func newConnector(s *config.Source, logger *slog.Logger) (connectors.Connector, 
 		Snapshot: postgres.SnapshotOptions{Never: s.Snapshot.Mode == config.SnapshotNever, ChunkRows: s.Snapshot.ChunkRows, Workers: s.Snapshot.Workers, Rate: s.Snapshot.Rate},
 	}
 	for _, p := range s.Tables {
-		o.Tables = append(o.Tables, p.Text)
+		o.Tables = append(o.Tables, p.Full())
 	}
 	for _, p := range s.Exclude {
-		o.Exclude = append(o.Exclude, p.Text)
+		o.Exclude = append(o.Exclude, p.Full())
 	}
 	return postgres.New(o), nil
 }

@@ -66,7 +66,7 @@ func checkSource(ctx context.Context, s *config.Source, logger *slog.Logger) ([]
 	if err != nil {
 		return []Finding{{Part: part, Message: err.Error(), Unreachable: !errors.Is(err, connectors.ErrPrerequisite)}}, nil, nil
 	}
-	found := []Finding{{Part: part, OK: true, Message: fmt.Sprintf("%s at %s, %d tables", d.Server, s.Address, len(d.Tables))}}
+	found := []Finding{{Part: part, OK: true, Message: fmt.Sprintf("%s at %s, %s", d.Server, s.Address, plural(len(d.Tables), "table", "tables"))}}
 	for _, p := range d.Problems {
 		message := p.Message
 		if p.Table != "" {

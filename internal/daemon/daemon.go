@@ -147,7 +147,7 @@ func (d *Daemon) announce(ctx context.Context) error {
 	case len(failed) > 0 && len(failed) == len(d.sources):
 		return errors.Join(failed...)
 	case len(failed) == 0 && d.opts.Ready != nil:
-		d.opts.Ready(fmt.Sprintf("%d sources stream, http://%s", len(d.sources), d.cfg.Server.Listen))
+		d.opts.Ready(fmt.Sprintf("%s, http://%s", plural(len(d.sources), "source streams", "sources stream"), d.cfg.Server.Listen))
 	}
 	return nil
 }
@@ -177,4 +177,11 @@ func (d *Daemon) awaitReload(ctx context.Context) *config.Config {
 			return next
 		}
 	}
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }

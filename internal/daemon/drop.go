@@ -28,7 +28,8 @@ type DropRequest struct {
 // Drop removes what r names and calls step before each. The daemon must be stopped.
 func Drop(ctx context.Context, cfg *config.Config, r DropRequest, logger *slog.Logger, step func(string)) error {
 	var dir *dataDir
-	if _, err := os.Stat(cfg.DataDir); err == nil {
+	if exists(filepath.Join(cfg.DataDir, "FORMAT")) { // else there is nothing of ours
+		var err error
 		if dir, err = openDataDir(cfg.DataDir, logger); err != nil {
 			return err
 		}

@@ -135,10 +135,18 @@ func (p *planner) source(ctx context.Context, s *config.Source) error {
 	for _, t := range d.Tables {
 		p.catalog[t.Topic] = t
 		if !p.done[t.Topic] {
-			p.add("snapshot", t.Topic, "about %d rows", d.Rows[t.Topic])
+			p.add("snapshot", t.Topic, "%s", rowsText(d.Rows[t.Topic]))
 		}
 	}
 	return nil
+}
+
+// rowsText is the planner's estimate; a table that was never analyzed has none.
+func rowsText(n int64) string {
+	if n <= 0 {
+		return "of unknown size"
+	}
+	return fmt.Sprintf("about %d rows", n)
 }
 
 // view says whether a view is built, and how its relations are resolved.

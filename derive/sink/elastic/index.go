@@ -26,6 +26,14 @@ type generation struct {
 	aliased bool // the public alias names it
 	ours    bool // it has a stamp of this view
 	stamp   sink.Stamp
+	tried   []sink.Stamp // written after stamp, without an answer
+}
+
+// adopt takes a stamp that was found for one that we wrote without hearing of it.
+func (g *generation) adopt(found sink.Stamp) {
+	if slices.Contains(g.tried, found) {
+		g.stamp, g.tried = found, nil
+	}
 }
 
 // writeAlias is the alias through which a generation is written. An alias may
@@ -219,10 +227,13 @@ func (t *target) writeStamp(ctx context.Context, g *generation, s sink.Stamp) er
 	if err != nil {
 		return err
 	}
+	if !slices.Contains(g.tried, s) {
+		g.tried = append(g.tried, s)
+	}
 	if err := t.sink.do(ctx, esapi.IndicesPutMappingRequest{Index: []string{g.name}, Body: reader(body)}, nil); err != nil {
 		return fmt.Errorf("write the stamp of %q: %w", g.name, err)
 	}
-	g.stamp = s
+	g.stamp, g.tried = s, nil
 	return nil
 }
 

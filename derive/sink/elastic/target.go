@@ -190,6 +190,9 @@ func (t *target) Flush(ctx context.Context, s sink.Stamp) error {
 	if err != nil {
 		return err
 	}
+	if now != nil {
+		g.adopt(now.stamp)
+	}
 	switch {
 	case now == nil || !now.ours:
 		return fmt.Errorf("%w: the index %q has lost its stamp", sink.ErrWentBack, g.name)
