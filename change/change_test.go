@@ -123,6 +123,7 @@ var jsonCases = []struct {
 	{Timestamp(TimestampPartial), `"0000-00-00 00:00:00"`},
 	{Timestamp(9223371331199999999), `"+294276-12-31T23:59:59.999999"`},
 	{Interval(14, 3, 14706780000), `"P1Y2M3DT4H5M6.78S"`}, {Interval(0, 0, -1), `"PT-0.000001S"`}, {Interval(0, 0, 0), `"PT0S"`}, {Interval(1, -1, 0), `"P1M-1D"`},
+	{Interval(math.MaxInt32, math.MaxInt32, math.MaxInt64), `"infinity"`}, {Interval(math.MinInt32, math.MinInt32, math.MinInt64), `"-infinity"`},
 	{Interval(0, 0, 86400000000), `"PT24H"`}, {UUID([16]byte{0x65, 0x1a, 15: 1}), `"651a0000-0000-0000-0000-000000000001"`},
 	{JSON([]byte(`{"n":1.10}`)), `{"n":1.10}`},
 }

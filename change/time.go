@@ -1,6 +1,7 @@
 package change
 
 import (
+	"math"
 	"strconv"
 )
 
@@ -161,8 +162,13 @@ func appendPartialTimestamp(dst []byte, packed int64) []byte {
 // appendIntervalText writes what PostgreSQL prints with IntervalStyle iso_8601.
 func appendIntervalText(dst []byte, v Value) []byte {
 	months, days, micros := int64(v.Months()), int64(v.Days()), v.n
-	if months == 0 && days == 0 && micros == 0 {
+	switch {
+	case months == 0 && days == 0 && micros == 0:
 		return append(dst, "PT0S"...)
+	case months == math.MaxInt32 && days == math.MaxInt32 && micros == math.MaxInt64: // PostgreSQL 17 and later
+		return append(dst, "infinity"...)
+	case months == math.MinInt32 && days == math.MinInt32 && micros == math.MinInt64:
+		return append(dst, "-infinity"...)
 	}
 	dst = append(dst, 'P')
 	dst = appendUnit(dst, months/12, 'Y')

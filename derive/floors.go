@@ -25,10 +25,13 @@ func newFloors() *floors {
 	return &floors{tables: map[string]*tableFloor{}, loaded: map[string]bool{}}
 }
 
-// sourceOf returns the source in a table's topic.
+// sourceOf returns the source's name in a table's topic.
 func sourceOf(topic string) string {
-	source, _, _ := strings.Cut(topic, ".")
-	return source
+	escaped, _, _ := strings.Cut(topic, ".")
+	if name, err := change.UnescapeName(escaped); err == nil {
+		return name
+	}
+	return escaped
 }
 
 // load reads the marks of a source up to and including upTo; it may be repeated.

@@ -291,7 +291,7 @@ func (r *Runner) noteOutputs(s *step) {
 // measure computes how far the view is complete.
 func (r *Runner) measure(s *step, v *viewState) error {
 	v.complete = 0
-	if v.current == nil || v.stopped != "" {
+	if v.current == nil || v.next != nil || v.stopped != "" {
 		return nil
 	}
 	complete := s.b

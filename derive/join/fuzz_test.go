@@ -20,7 +20,7 @@ import (
 
 var (
 	seedFlag   = flag.Uint64("derive.seed", 0, "seed of the first model run; 0 takes the clock")
-	roundsFlag = flag.Int("derive.rounds", 3, "model runs")
+	roundsFlag = flag.Int("derive.rounds", 2, "model runs")
 )
 
 // filters are the predicates of random views, in SQL and in Go.

@@ -104,7 +104,7 @@ type Sink interface {
 	Close() error
 }
 
-// Target is one view in one sink. One goroutine uses it, except for Get and Search.
+// Target is one view in one sink. One goroutine uses it; Scan, Get and Search may be called beside it.
 //
 // A worker that finds no stamp, a foreign one or one of another fingerprint
 // builds: Begin, then Write for everything, then Finish, which makes the new

@@ -18,13 +18,6 @@ type cursor struct {
 
 func (c *cursor) fail() { c.bad, c.b = true, nil }
 
-func (c *cursor) err() error {
-	if c.bad {
-		return errShort
-	}
-	return nil
-}
-
 func (c *cursor) byte() byte {
 	if len(c.b) == 0 {
 		c.fail()

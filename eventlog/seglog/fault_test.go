@@ -206,3 +206,69 @@ func TestMissingFileIsDamage(t *testing.T) {
 		t.Errorf("Open without a journal but with segments = %v", err)
 	}
 }
+
+// TestHalfSealedRound stops a round of sealing between two renames: the rows of
+// _tx are sealed, the records that they name are not. Readers go by the journal.
+func TestHalfSealedRound(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, memOptions(fs))
+	top := mustTopic(t, l, "s.p.t")
+	mustAppend(t, l, top, 0, 5)
+	if err := l.SealAll(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, l, top, 5, 10)
+	renames := 0
+	fs.SetHook(func(op vfs.Op) (int, error) {
+		if op.Kind == "rename" {
+			if renames++; renames > 1 {
+				return 0, syscall.EIO
+			}
+		}
+		return 0, nil
+	})
+	if err := l.SealAll(context.Background()); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("SealAll = %v", err)
+	}
+	fs.SetHook(nil)
+	if got := ids(t, l); !slices.Equal(got, numbers(0, 10)) {
+		t.Errorf("after half a round: %v", got)
+	}
+	again := mustOpen(t, memOptions(fs))
+	if got := ids(t, again); !slices.Equal(got, numbers(0, 10)) {
+		t.Errorf("after half a round and a restart: %v", got)
+	}
+	mustAppend(t, again, top, 10, 12)
+	if err := again.SealAll(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if got := ids(t, mustOpen(t, memOptions(fs.Crash(nil)))); !slices.Equal(got, numbers(0, 12)) {
+		t.Errorf("after the round was done again: %v", got)
+	}
+}
+
+// TestShownAtOpenIsDurable kills the process between a write and its sync: what
+// the next one finds in the cache and shows must survive a power loss after that.
+func TestShownAtOpenIsDurable(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, memOptions(fs))
+	top := mustTopic(t, l, "s.p.t")
+	mustAppend(t, l, top, 0, 3)
+	fs.SetHook(func(op vfs.Op) (int, error) {
+		if op.Kind == "sync" {
+			return 0, syscall.EIO // the process dies here
+		}
+		return 0, nil
+	})
+	if err := appendN(l, top, 3); err == nil {
+		t.Fatal("Append without a sync = nil")
+	}
+	fs.SetHook(nil)
+	shown := ids(t, mustOpen(t, memOptions(fs)))
+	if !slices.Equal(shown, numbers(0, 4)) {
+		t.Fatalf("the cache holds %v", shown)
+	}
+	if got := ids(t, mustOpen(t, memOptions(fs.Crash(nil)))); !slices.Equal(got, shown) {
+		t.Errorf("after power loss the log holds %v, shown was %v", got, shown)
+	}
+}

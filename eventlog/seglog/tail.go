@@ -32,8 +32,6 @@ func (t *tail) add(g tailGroup) {
 	t.groups = t.groups[drop:]
 }
 
-func (t *tail) clear() { t.groups, t.bytes = nil, 0 }
-
 // find returns the group that holds an ordinal, or the first behind a gap at it;
 // nil if the tail does not reach back so far.
 func (t *tail) find(ordinal uint64) *tailGroup {

@@ -64,6 +64,9 @@ func (r *sourceRunner) Run(ctx context.Context) error {
 			return nil
 		case logFailed(err):
 			return err
+		case errors.Is(err, connectors.ErrReopen):
+			r.logger.Info("source is opened anew", "err", err)
+			continue
 		case final(err):
 			r.stop(err)
 			<-ctx.Done()

@@ -46,7 +46,8 @@ func cases(args []string) error {
 	faults := missingRows(*kind, rows)
 	byPackage := map[string][]string{}
 	for _, r := range rows {
-		byPackage[r.pkg] = append(byPackage[r.pkg], r.test)
+		parent, _, _ := strings.Cut(r.test, "/") // a subtest runs with its test
+		byPackage[r.pkg] = append(byPackage[r.pkg], parent)
 	}
 	results := map[string]string{} // package/test to pass, fail or skip
 	for pkg, tests := range byPackage {

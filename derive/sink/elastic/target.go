@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,7 @@ type target struct {
 	remap    func(*serverInfo) error // makes mapping for another kind of server
 	settings map[string]any
 
+	mu      sync.Mutex  // guards current and next against Scan; only the worker changes them
 	current *generation // complete, under the alias; nil if there is none
 	next    *generation // being built
 	unseen  bool        // written since the last refresh
@@ -34,6 +36,13 @@ type target struct {
 	// many documents its index must hold.
 	exact bool
 	count atomic.Int64
+}
+
+// set changes the generations.
+func (t *target) set(current, next *generation) {
+	t.mu.Lock()
+	t.current, t.next = current, next
+	t.mu.Unlock()
 }
 
 func reader(b []byte) io.Reader { return bytes.NewReader(b) }
@@ -115,7 +124,8 @@ func (t *target) Begin(ctx context.Context, s sink.Stamp) error {
 	if err != nil {
 		return err
 	}
-	t.next, t.exact = g, true
+	t.set(t.current, g)
+	t.exact = true
 	t.count.Store(0)
 	return nil
 }
@@ -144,7 +154,8 @@ func (t *target) Finish(ctx context.Context, s sink.Stamp, keep func(id string) 
 		return err
 	}
 	old := t.current
-	t.current, t.next, t.exact = g, nil, false
+	t.set(g, nil)
+	t.exact = false
 	for _, o := range gens {
 		kept := o.name == g.name || !o.ours || t.sink.opts.KeepOld && old != nil && o.name == old.name
 		if kept {
@@ -171,7 +182,7 @@ func (t *target) checkBuild(ctx context.Context, g *generation, keep func(id str
 	}
 	if want := t.count.Load(); answer.Count != want {
 		err := t.remove(ctx, g)
-		t.next = nil
+		t.set(t.current, nil)
 		return errors.Join(fmt.Errorf("%w: the new index %q has %d documents and the server answered for %d", sink.ErrWentBack, g.name, answer.Count, want), err)
 	}
 	return nil
@@ -247,10 +258,12 @@ type scanAnswer struct {
 
 // Scan calls fn for every document that can be found under the alias.
 func (t *target) Scan(ctx context.Context, fn func(id string, doc []byte) error) error {
+	t.mu.Lock()
 	g := t.current
 	if g == nil {
 		g = t.next
 	}
+	t.mu.Unlock()
 	if g == nil {
 		return fmt.Errorf("%w: view %q has no index", sink.ErrWentBack, t.view)
 	}
@@ -338,7 +351,7 @@ func (t *target) Drop(ctx context.Context) error {
 			}
 		}
 	}
-	t.current, t.next = nil, nil
+	t.set(nil, nil)
 	return nil
 }
 

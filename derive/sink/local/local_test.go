@@ -280,7 +280,7 @@ func TestKill(t *testing.T) {
 		must(t, cmd.Start())
 		var last uint64
 		lines := bufio.NewScanner(out)
-		for n := 0; n < 20*(round+1) && lines.Scan(); {
+		for n := 0; n < 8*(round+1) && lines.Scan(); {
 			if _, err := fmt.Sscanf(lines.Text(), "csn %d", &last); err == nil {
 				n++
 			}

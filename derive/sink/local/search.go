@@ -43,13 +43,10 @@ func (t *target) Search(ctx context.Context, text string, limit, offset int) (hi
 	if err != nil {
 		return nil, 0, err
 	}
-	t.mu.RLock() // held over the search: the generation must not be removed meanwhile
+	t.mu.RLock()
 	defer t.mu.RUnlock()
-	g := t.current
+	g := t.reading()
 	if g == nil {
-		g = t.next
-	}
-	if g == nil || t.closed {
 		return nil, 0, fmt.Errorf("%w: view %q", ErrNotOpen, t.view)
 	}
 	defer func() {

@@ -248,7 +248,12 @@ func (t *target) Finish(ctx context.Context, s sink.Stamp, keep func(id string) 
 // sweep deletes what is in the generation and no document, which only a build that was interrupted can leave.
 func (t *target) sweep(g *generation, keep func(id string) (bool, error)) (*bleve.Batch, error) {
 	b := g.index.NewBatch()
-	err := eachID(g.index, func(_ index.IndexReader, id string) error {
+	r, err := openReader(g.index)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	err = eachID(r, func(id string) error {
 		ok, err := keep(id)
 		if err == nil && !ok {
 			b.Delete(id)
@@ -270,17 +275,17 @@ func (t *target) Flush(ctx context.Context, s sink.Stamp) error {
 	return t.commit(ctx, g, g.index.NewBatch(), s)
 }
 
-// eachID calls fn for each document's id.
-func eachID(ix bleve.Index, fn func(r index.IndexReader, id string) error) error {
+// openReader takes a snapshot of an index, which outlives the index's Close.
+func openReader(ix bleve.Index) (index.IndexReader, error) {
 	advanced, err := ix.Advanced()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r, err := advanced.Reader()
-	if err != nil {
-		return err
-	}
-	defer r.Close()
+	return advanced.Reader()
+}
+
+// eachID calls fn for each document's id.
+func eachID(r index.IndexReader, fn func(id string) error) error {
 	ids, err := r.DocIDReaderAll()
 	if err != nil {
 		return err
@@ -295,19 +300,21 @@ func eachID(ix bleve.Index, fn func(r index.IndexReader, id string) error) error
 		if err != nil {
 			return err
 		}
-		if err := fn(r, id); err != nil {
+		if err := fn(id); err != nil {
 			return err
 		}
 	}
 }
 
-// Scan calls fn for each document of the generation that is searched.
+// Scan calls fn for each document of the generation that is searched, as of now.
+// It may run beside everything else.
 func (t *target) Scan(ctx context.Context, fn func(id string, doc []byte) error) error {
-	g := t.reading()
-	if g == nil {
-		return fmt.Errorf("%w: view %q", ErrNotOpen, t.view)
+	r, err := t.snapshot()
+	if err != nil {
+		return err
 	}
-	return eachID(g.index, func(r index.IndexReader, id string) error {
+	defer r.Close()
+	return eachID(r, func(id string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -319,6 +326,17 @@ func (t *target) Scan(ctx context.Context, fn func(id string, doc []byte) error)
 	})
 }
 
+// snapshot reads the generation that is searched.
+func (t *target) snapshot() (index.IndexReader, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.reading()
+	if g == nil {
+		return nil, fmt.Errorf("%w: view %q", ErrNotOpen, t.view)
+	}
+	return openReader(g.index)
+}
+
 func storedDoc(d index.Document) (doc []byte) {
 	d.VisitFields(func(f index.Field) {
 		if _, ok := f.(*document.TextField); ok && f.Name() == fieldDoc {
@@ -328,10 +346,9 @@ func storedDoc(d index.Document) (doc []byte) {
 	return doc
 }
 
-// reading is the generation that is searched: the complete one, else the one being built.
+// reading is the generation that is searched: the complete one, else the one
+// being built; nil: there is none. mu is held, for as long as its index is used.
 func (t *target) reading() *generation {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
 	switch {
 	case t.closed:
 		return nil
@@ -343,13 +360,10 @@ func (t *target) reading() *generation {
 
 // get returns a document, nil if there is none.
 func (t *target) get(id string) ([]byte, error) {
-	t.mu.RLock() // held over the read: the generation must not be removed meanwhile
+	t.mu.RLock()
 	defer t.mu.RUnlock()
-	g := t.current
+	g := t.reading()
 	if g == nil {
-		g = t.next
-	}
-	if g == nil || t.closed {
 		return nil, fmt.Errorf("%w: view %q", ErrNotOpen, t.view)
 	}
 	d, err := g.index.Document(id)

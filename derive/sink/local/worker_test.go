@@ -36,7 +36,7 @@ func TestWorker(t *testing.T) {
 		}
 		must(t, l.Append(context.Background(), []*eventlog.Tx{{Kind: eventlog.TxOutput, CSN: tick.CSN, Since: tick.CSN - 1, Records: []eventlog.Record{r}}}))
 	}
-	for i := range 2500 {
+	for i := range 600 {
 		output(i, fmt.Sprintf(`{"id":%d,"name":"product %d","price":%d.50}`, i, i, i))
 	}
 	view := sink.View{Name: "products", Fingerprint: "1", Fields: []sink.Field{
@@ -49,7 +49,7 @@ func TestWorker(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		done := make(chan error, 1)
 		go func() { done <- w.Run(ctx) }()
-		for i := range 50 {
+		for i := range 20 {
 			output(i*7+round, fmt.Sprintf(`{"name":"round %d"}`, round))
 			output(i*11+round, "")
 		}

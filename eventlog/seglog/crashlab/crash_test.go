@@ -7,8 +7,8 @@ import (
 )
 
 var (
-	rounds = flag.Int("rounds", 150, "lives of a log")
-	flips  = flag.Int("flips", 2000, "flipped bits")
+	rounds = flag.Int("rounds", 60, "lives of a log")
+	flips  = flag.Int("flips", 500, "flipped bits")
 	seed   = flag.Int64("seed", 1, "seed of the random numbers")
 )
 

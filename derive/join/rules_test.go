@@ -1,0 +1,105 @@
+package join_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/tailwater/tailwater/change"
+	"github.com/tailwater/tailwater/derive"
+)
+
+// The scripts of rules and acceptance tests under the names of the tables that list them.
+
+func TestV10FloorHoldsOutputs(t *testing.T)   { runScript(t, "testdata/v10_floor.txt") }
+func TestV26UnfilledIsHeld(t *testing.T)      { runScript(t, "testdata/v26_unfilled.txt") }
+func TestAT21SameKeyJoin(t *testing.T)        { runScript(t, "testdata/at21_same_key.txt") }
+func TestAT22ForeignKeyJoin(t *testing.T)     { runScript(t, "testdata/at22_foreign_key.txt") }
+func TestAT25NestedDocuments(t *testing.T)    { runScript(t, "testdata/at25_nested.txt") }
+func TestToastValueSurvivesMove(t *testing.T) { runScript(t, "testdata/toast_move.txt") }
+
+// V10, for readers: while a table is read anew they see the documents as they
+// were before, also those whose rows changed meanwhile.
+func TestV10ReadersSeeTheOldDocuments(t *testing.T) {
+	w := newWorld(t)
+	p, def := one(w, "p")
+	w.describe()
+	tx := w.begin()
+	tx.insert(p, 1, "x", "b")
+	tx.commit()
+	w.snapshotDone()
+	r := w.start(def)
+	w.catchUp()
+	before := w.stats("v").CompleteCSN
+	tx = w.begin()
+	tx.mark(p, 2, change.SnapshotBegun)
+	begun := tx.commit()
+	tx = w.begin()
+	tx.put(p, change.OpRead, change.FlagSnapshot, 1, "y", "b")
+	tx.put(p, change.OpRead, change.FlagSnapshot, 2, "z", "b")
+	tx.commit()
+	w.catchUp()
+	st := w.stats("v")
+	if st.State != derive.StateHeld || st.CompleteCSN < before || st.CompleteCSN >= begun {
+		t.Fatalf("%+v", st)
+	}
+	if d, ok, err := r.Get("v", "1"); err != nil || !ok || string(d.JSON) != `{"a":"x"}` || uint64(begun) <= d.Version {
+		t.Fatalf("%s at %d, %v %v", d.JSON, d.Version, ok, err)
+	}
+	if got := w.dump("v"); len(got) != 1 {
+		t.Fatalf("dump %v", got)
+	}
+	w.stop() // what was before is gone with the process: no document rather than a mixed one
+	r = w.start(def)
+	w.catchUp()
+	if _, _, err := r.Get("v", "1"); !errors.Is(err, derive.ErrNotReady) {
+		t.Fatal(err)
+	}
+	tx = w.begin()
+	tx.mark(p, 2, change.SnapshotDone)
+	tx.commit()
+	w.catchUp()
+	if d, _, err := r.Get("v", "1"); err != nil || string(d.JSON) != `{"a":"y"}` {
+		t.Fatalf("%s %v", d.JSON, err)
+	}
+	if s := w.sink("v"); len(s.docs) != 2 {
+		t.Fatalf("%v", s.docs)
+	}
+}
+
+// A row that many documents show: the change of another row does not wait behind
+// it, each document is sent once, and complete tells when all are.
+func TestHotParentDoesNotBlock(t *testing.T) {
+	w, brands, products, reviews, def := shop(t)
+	fill(w, brands, products, reviews, 2000)
+	w.opts.InlineLimit, w.opts.DrainRoots, w.opts.MaxBatchTx = 5, 5, 1
+	w.start(def)
+	w.catchUp()
+	w.sink("search")
+	tx := w.begin()
+	tx.update(brands, 3, "renamed")
+	hot := tx.commit()
+	tx = w.begin()
+	tx.update(products, 1, "other", 1, "b")
+	other := tx.commit()
+	w.catchUp()
+	s := w.sink("search")
+	seen := map[string]int{}
+	place := 0
+	for i, o := range s.seen {
+		if seen[o.key]++; seen[o.key] > 1 {
+			t.Errorf("%s is sent again", change.Key(o.key))
+		}
+		if o.key == string(products.key(rowOf([]any{1}))) {
+			place = i + 1
+			if o.csn != other {
+				t.Errorf("the other document has version %d, not %d", o.csn, other)
+			}
+		}
+	}
+	if len(s.seen) != 21 || place == 0 || place > 12 {
+		t.Errorf("%d documents, the other one is number %d", len(s.seen), place)
+	}
+	if st := w.stats("search"); st.CompleteCSN < hot || st.Pending != 0 {
+		t.Errorf("%+v", st)
+	}
+}
