@@ -70,7 +70,7 @@ func (f *floors) add(rec *eventlog.Record) error {
 	if _, control := change.Key(rec.Key).Control(); control || rec.Value == nil {
 		return nil
 	}
-	if parts, err := change.DecodeKey(rec.Key); err != nil || len(parts) != 3 {
+	if !change.IsSnapshotMark(rec.Key) {
 		return nil
 	}
 	m, err := change.DecodeSnapshotMark(rec.Key, rec.Value)

@@ -286,7 +286,7 @@ func (r *Runner) passEnded(s *step, v *viewState) error {
 
 // outputTopic returns a view's topic, making it if needed.
 func (r *Runner) outputTopic(v *viewState) error {
-	name := change.TopicView + v.name
+	name := change.TopicView + change.EscapeName(v.name)
 	t, ok := r.log.Topic(name)
 	if !ok {
 		var err error

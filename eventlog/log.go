@@ -111,9 +111,6 @@ var (
 	// ErrFull matches an append that found no space; nothing was written, and a
 	// later append may succeed.
 	ErrFull = errors.New("eventlog: no space for the log")
-	// ErrFailed matches every call after a sync failed: what is durable is no
-	// longer known, and the process must exit.
-	ErrFailed = errors.New("eventlog: a sync failed")
 	// ErrCorrupt matches damage that was found before it was served.
 	ErrCorrupt = errors.New("eventlog: damaged log")
 	// ErrOutOfRange matches a read below what retention has kept.

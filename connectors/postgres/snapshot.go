@@ -226,7 +226,7 @@ func (c *snapshots) Chunk() (*change.Batch, error) {
 		}
 		switch a.Kind {
 		case snapshot.ActionAppend:
-			c.logEnd(a.Batch)
+			c.announce(a.Batch)
 			return a.Batch, nil
 		case snapshot.ActionRead:
 			c.attempt = a.Attempt
@@ -237,8 +237,9 @@ func (c *snapshots) Chunk() (*change.Batch, error) {
 	}
 }
 
-// logEnd tells people of runs that end.
-func (c *snapshots) logEnd(b *change.Batch) {
+// announce puts the layouts of tables whose run begins into the batch, since a
+// table may have no rows that would, and tells people of runs that end.
+func (c *snapshots) announce(b *change.Batch) {
 	for _, r := range b.Controls {
 		if !change.IsSnapshotMark(r.Key) || r.Value == nil {
 			continue
@@ -248,6 +249,10 @@ func (c *snapshots) logEnd(b *change.Batch) {
 			continue
 		}
 		switch m.State {
+		case change.SnapshotBegun:
+			if t := c.tables[m.Topic]; t != nil {
+				b.Schemas = append(b.Schemas, t.layout)
+			}
 		case change.SnapshotDone:
 			c.start.logger.Info("snapshot done", "source", c.start.options.Source, "table", m.Topic, "run", m.Run, "rows", m.Rows)
 		case change.SnapshotStopped:

@@ -222,6 +222,18 @@ func (s *source) run(ctx context.Context, a *assembler) {
 	start("snapshot", s.runCoordinator)
 }
 
+// Snapshot begins an ad-hoc run of a captured table, named by its topic; where
+// is an SQL condition on its rows, or empty.
+func (s *source) Snapshot(topic, where string) error {
+	c, ok := s.coordinator.(interface {
+		Snapshot(topic, where string) error
+	})
+	if !ok {
+		return errors.New("this source reads no tables")
+	}
+	return c.Snapshot(topic, where)
+}
+
 // runCoordinator runs the coordinator, which may be done before the source is.
 func (s *source) runCoordinator(ctx context.Context) error {
 	if err := s.coordinator.Run(ctx); err != nil {

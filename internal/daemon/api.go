@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/derive"
 	"github.com/tailwater/tailwater/eventlog"
 	"github.com/tailwater/tailwater/server"
@@ -107,9 +109,35 @@ func (d *Daemon) Records(ctx context.Context, q server.RecordQuery, fn func(line
 	return readRecords(ctx, d.log, sourceKinds(d.cfg), q, fn)
 }
 
-// Snapshot asks for an ad-hoc snapshot of a table.
-func (d *Daemon) Snapshot(ctx context.Context, table, where string) (string, error) {
-	return "", fmt.Errorf("%w: ad-hoc snapshots are not in this version", server.ErrBadRequest)
+// snapshotter is a Source that can read a table again.
+type snapshotter interface {
+	Snapshot(topic, where string) error
+}
+
+// Snapshot begins an ad-hoc snapshot of a table: SOURCE.SCHEMA.TABLE, or
+// SCHEMA.TABLE where there is one source.
+func (d *Daemon) Snapshot(_ context.Context, table, where string) (string, error) {
+	for _, r := range d.sources {
+		topic := table
+		if !strings.HasPrefix(table, change.EscapeName(r.cfg.Name)+".") {
+			if len(d.sources) > 1 {
+				continue
+			}
+			topic = change.EscapeName(r.cfg.Name) + "." + table
+		}
+		r.mu.Lock()
+		src := r.src
+		r.mu.Unlock()
+		s, ok := src.(snapshotter)
+		if !ok {
+			return "", fmt.Errorf("%w: source %q is not connected", server.ErrUnavailable, r.cfg.Name)
+		}
+		if err := s.Snapshot(topic, where); err != nil {
+			return "", fmt.Errorf("%w: %v", server.ErrBadRequest, err)
+		}
+		return "snapshot of " + topic + " begins; tailwater snapshot list shows how far it is", nil
+	}
+	return "", fmt.Errorf("%w: name the table as SOURCE.SCHEMA.TABLE, not %q", server.ErrBadRequest, table)
 }
 
 // Rebuild makes the view's sinks take every document again.

@@ -143,10 +143,8 @@ func dropViews(cfg *config.Config, dir *dataDir, log *seglog.Log, dry bool, logg
 		return err
 	}
 	defer func() { err = errors.Join(err, runner.Close()) }()
-	for _, s := range runner.Stats() {
-		if cfg.View(s.Name) == nil {
-			step(fmt.Sprintf("state of view %q", s.Name))
-		}
+	for _, name := range runner.Unused() {
+		step(fmt.Sprintf("state of view %q", name))
 	}
 	if !dry {
 		_, err = runner.DropUnused()

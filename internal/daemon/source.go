@@ -12,6 +12,7 @@ import (
 	"github.com/tailwater/tailwater/config"
 	"github.com/tailwater/tailwater/connectors"
 	"github.com/tailwater/tailwater/eventlog"
+	"github.com/tailwater/tailwater/eventlog/seglog"
 	"github.com/tailwater/tailwater/internal/retry"
 	"github.com/tailwater/tailwater/server"
 )
@@ -86,7 +87,7 @@ func (r *sourceRunner) Run(ctx context.Context) error {
 
 // logFailed reports whether the log is beyond appending; the process must end.
 func logFailed(err error) bool {
-	return errors.Is(err, eventlog.ErrClosed) || errors.Is(err, eventlog.ErrCorrupt) || errors.Is(err, eventlog.ErrFailed)
+	return errors.Is(err, eventlog.ErrClosed) || errors.Is(err, eventlog.ErrCorrupt) || errors.Is(err, seglog.ErrSync)
 }
 
 // stream opens the source once and copies it into the log until one side fails.

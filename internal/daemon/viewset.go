@@ -214,7 +214,7 @@ func (d *Daemon) newWorker(runner *derive.Runner, view *config.View, t *config.T
 	s := d.cfg.Sink(t.Sink)
 	w := &worker{view: view.Name, sink: t.Sink, expires: t.TTL > 0}
 	w.Worker = sink.NewWorker(sink.WorkerOptions{
-		Log: d.log, Sink: d.sinks.byName[t.Sink], SinkName: t.Sink, View: describeView(view, t, s, info), Topic: change.TopicView + view.Name,
+		Log: d.log, Sink: d.sinks.byName[t.Sink], SinkName: t.Sink, View: describeView(view, t, s, info), Topic: change.TopicView + change.EscapeName(view.Name),
 		Ready:       live,
 		RejectStops: s.OnReject == config.OnRejectStop, BatchCount: s.Batch.Docs, BatchBytes: int(s.Batch.Bytes), BatchWait: s.Batch.Wait,
 		Logger: d.logger,
