@@ -40,14 +40,13 @@ const (
 )
 
 type simTx struct {
-	id      uint64
-	state   simState
-	wrote   bool
-	alone   bool // holds the table against everybody
-	node    int  // the table's storage before that
-	events  []simEvent
-	undo    []func()
-	changed []*simVersion
+	id     uint64
+	state  simState
+	wrote  bool
+	alone  bool // holds the table against everybody
+	node   int  // the table's storage before that
+	events []simEvent
+	undo   []func()
 }
 
 type simEvent struct {

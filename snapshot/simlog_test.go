@@ -12,7 +12,6 @@ import (
 // simLog is the log: what was appended, and what of it is durable.
 type simLog struct {
 	entries []simEntry
-	durable int
 }
 
 type simEntry struct {

@@ -9,20 +9,19 @@ import (
 
 // node is a checked place of the tree. Columns are positions in schema.
 type node struct {
-	path     []string
-	rel      *Relation // nil at the root
-	schema   *change.Schema
-	columns  []expr.Column // of schema
-	parent   *node
-	nest     []*node
-	edge     edge // parent (or link) to this
-	link     *linkNode
-	where    string
-	fields   []field
-	order    []orderColumn
-	calcs    []calc
-	used     map[int]bool // columns that the documents depend on
-	relation int          // index among the view's relations
+	path    []string
+	rel     *Relation // nil at the root
+	schema  *change.Schema
+	columns []expr.Column // of schema
+	parent  *node
+	nest    []*node
+	edge    edge // parent (or link) to this
+	link    *linkNode
+	where   string
+	fields  []field
+	order   []orderColumn
+	calcs   []calc
+	used    map[int]bool // columns that the documents depend on
 }
 
 // linkNode is the link table between a node and its parent.

@@ -46,7 +46,6 @@ type model struct {
 	def   join.Definition
 	filts map[string]func([]change.Value, *change.Schema) bool
 	big   int
-	names int
 }
 
 func newModel(t testing.TB, seed uint64) *model {

@@ -35,7 +35,6 @@ type table struct {
 	id     eventlog.TopicID
 	schema *change.Schema
 	rows   rows
-	run    uint64
 }
 
 // sinkModel is what a keyed sink would hold after all outputs of a view.

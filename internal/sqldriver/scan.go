@@ -34,7 +34,6 @@ type token struct {
 
 func (t *token) is(word string) bool  { return t.kind == tokWord && t.upper == word }
 func (t *token) symbol(s string) bool { return t.kind == tokSymbol && t.text == s }
-func (t *token) leaf() bool           { return t.kind == tokNumber || t.kind == tokString }
 func isDigit(c byte) bool             { return c >= '0' && c <= '9' }
 func isWordStart(r rune) bool         { return r == '_' || unicode.IsLetter(r) }
 func isWordPart(r rune) bool {

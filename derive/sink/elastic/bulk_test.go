@@ -159,8 +159,10 @@ func TestCutInTheMiddle(t *testing.T) {
 		"empty item": func(w http.ResponseWriter) {
 			io.WriteString(w, `{"errors":false,"items":[{"index":{"status":201}},{}]}`)
 		},
-		"502": func(w http.ResponseWriter) { http.Error(w, "<html>bad gateway</html>", 502) },
-		"429": func(w http.ResponseWriter) { http.Error(w, `{"error":{"type":"rejected","reason":"busy"}}`, 429) },
+		"502": func(w http.ResponseWriter) { http.Error(w, "<html>bad gateway</html>", http.StatusBadGateway) },
+		"429": func(w http.ResponseWriter) {
+			http.Error(w, `{"error":{"type":"rejected","reason":"busy"}}`, http.StatusTooManyRequests)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.requests, f.docs = 0, map[string]string{}

@@ -95,24 +95,32 @@ func (s *Sink) transport() (*elastictransport.Client, error) {
 	if s.client != nil {
 		return s.client, nil
 	}
-	cfg := elastictransport.Config{
-		Username: s.opts.Username, Password: s.opts.Password, APIKey: s.opts.APIKey,
-		DisableRetry: true, CompressRequestBody: s.opts.Compress, UserAgent: "tailwater", Transport: s.opts.Transport,
-	}
+	var urls []*url.URL
 	for _, text := range s.opts.URLs {
 		u, err := url.Parse(text)
 		if err != nil || u.Host == "" {
 			return nil, fmt.Errorf("%w: search server's URL is not one (http://HOST:PORT)", sink.ErrStopped)
 		}
-		cfg.URLs = append(cfg.URLs, u)
+		urls = append(urls, u)
 	}
-	if cfg.Transport == nil {
+	transport := s.opts.Transport
+	if transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
 		t.MaxIdleConnsPerHost, t.TLSClientConfig = s.opts.InFlight+2, s.opts.TLS
-		cfg.Transport = t
+		transport = t
+	}
+	opts := []elastictransport.Option{elastictransport.WithURLs(urls...), elastictransport.WithTransport(transport), elastictransport.WithUserAgent("tailwater"), elastictransport.WithDisableRetry()}
+	switch {
+	case s.opts.APIKey != "":
+		opts = append(opts, elastictransport.WithAPIKey(s.opts.APIKey))
+	case s.opts.Username != "":
+		opts = append(opts, elastictransport.WithBasicAuth(s.opts.Username, s.opts.Password))
+	}
+	if s.opts.Compress {
+		opts = append(opts, elastictransport.WithCompression())
 	}
 	var err error
-	s.client, err = elastictransport.New(cfg)
+	s.client, err = elastictransport.NewClient(opts...)
 	return s.client, err
 }
 
