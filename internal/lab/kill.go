@@ -97,7 +97,15 @@ func killRounds(t testkit.T, rounds int, seed uint64, products int, faults *kill
 		if round >= 3 && round%2 == 0 { // else anywhere: also before it is ready, in the snapshot
 			d.WaitReady(time.Minute)
 		}
-		pause(ctx, time.Duration(50+r.IntN(1200))*time.Millisecond)
+		if round%5 == 4 { // into snapshots of tables that have one, whose end is a sweep
+			d.WaitReady(time.Minute)
+			for _, table := range []string{"counter", "products", "reviews"} {
+				d.Run("snapshot", "run", "shop.public."+table) // refused where one is running
+			}
+			pause(ctx, time.Duration(r.IntN(300))*time.Millisecond)
+		} else {
+			pause(ctx, time.Duration(50+r.IntN(1200))*time.Millisecond)
+		}
 		d.Kill()
 		if gctx.Err() != nil {
 			break
@@ -229,10 +237,15 @@ func logLines(t testkit.T, d *testkit.Daemon, topic string) []logLine {
 	return lines
 }
 
-// checkLedger: each committed id is in the log as an insert or as a row of the
-// snapshot; the stream has it at most once, and a snapshot row once more at most.
+// checkLedger: each committed id is in the log, as an insert at most once and as a
+// row of the snapshot at most once. A chunk that saw a row which was streamed
+// before it holds that row again; an insert behind its own snapshot row would be
+// one that the chunk had counted already.
 func checkLedger(ctx context.Context, t testkit.T, d *testkit.Daemon, dsn string, f *killFaults) {
-	type seen struct{ inserts, reads int }
+	type seen struct {
+		inserts, reads int
+		late           bool // the insert came behind the snapshot's row
+	}
 	ids := map[int64]*seen{}
 	lines := logLines(t, d, "shop.public.ledger")
 	last := uint64(0)
@@ -249,6 +262,7 @@ func checkLedger(ctx context.Context, t testkit.T, d *testkit.Daemon, dsn string
 		switch l.Op {
 		case "insert":
 			s.inserts++
+			s.late = s.late || s.reads > 0
 		case "read":
 			s.reads++
 		default:
@@ -260,8 +274,8 @@ func checkLedger(ctx context.Context, t testkit.T, d *testkit.Daemon, dsn string
 		switch {
 		case s == nil:
 			f.add(&f.lost, "ledger %d is not in the log", id)
-		case s.inserts > 1 || s.reads > 1 || s.inserts+s.reads > 1:
-			f.add(&f.duplicate, "ledger %d: %d inserts, %d snapshot rows", id, s.inserts, s.reads)
+		case s.inserts > 1 || s.reads > 1 || s.late:
+			f.add(&f.duplicate, "ledger %d: %d inserts, %d snapshot rows, insert last: %v", id, s.inserts, s.reads, s.late)
 		}
 		delete(ids, id)
 	}
