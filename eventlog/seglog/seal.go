@@ -267,13 +267,15 @@ func (s *sealer) finish() error {
 	dirs := map[string]bool{}
 	for _, k := range keys {
 		w := s.parts[k]
+		// Also where all was sealed before: the round that renamed it may have
+		// ended before the directory was synced, and the journal goes now (V17).
+		dirs[w.dir] = true
 		if w.seg == nil {
-			continue // nothing that was not sealed before
+			continue
 		}
 		if err := s.l.fs().Rename(w.tmp, w.seg.path); err != nil {
 			return err
 		}
-		dirs[w.dir] = true
 		s.l.addSegment(w.seg) // it holds what the journal holds: showing it early is harmless
 		w.seg = nil
 	}
