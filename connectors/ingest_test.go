@@ -246,6 +246,25 @@ func TestIngestControlsAndTruncate(t *testing.T) {
 	}
 }
 
+// TestTruncateGolden pins the control record of a truncate.
+func TestTruncateGolden(t *testing.T) {
+	log := logtest.Mem()
+	a := testSchema("shop.public.a", "id", "v")
+	runIngest(t, log, tx("0/1", func(b *change.Batch) { b.Add(a, change.OpTruncate, 0, nil, nil, nil) }))
+	tp, _ := log.Topic(a.Topic)
+	for p := range int32(4) {
+		rd, err := log.ReadPartition(tp.ID, p, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, ok, err := rd.Next()
+		if err != nil || !ok || fmt.Sprintf("%x=%x op=%d", r.Key, r.Value, r.Op) != "0001=01 op=4" {
+			t.Errorf("partition %d: %x=%x op=%d, %v %v", p, r.Key, r.Value, r.Op, ok, err)
+		}
+		rd.Close()
+	}
+}
+
 // TestV9SweepDecidesAtTheAppend: an insert that was appended after the run's
 // beginning is not swept, however the source saw it; older keys and only those are.
 func TestV9SweepDecidesAtTheAppend(t *testing.T) {

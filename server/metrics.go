@@ -26,7 +26,7 @@ var (
 	logFrontier         = desc("log_frontier_csn", "Largest CSN that is durable with everything before it.")
 	viewLagSeconds      = desc("view_lag_seconds", "Age of the oldest commit that the view has not reached.", "view")
 	viewDocuments       = desc("view_documents", "Documents of the view.", "view")
-	sinkWrites          = desc("sink_writes_total", "Document versions answered by the sink since the start.", "sink", "view", "result")
+	sinkWrites          = desc("sink_writes_total", "Document versions answered by the sink since the start, over all views.", "sink", "result")
 	sinkLagSeconds      = desc("sink_lag_seconds", "Age of the oldest document version that the sink has not taken.", "sink", "view")
 	deadLetters         = desc("dlq_records", "Rejected documents that no good version has replaced.", "sink")
 	errorsTotal         = desc("errors_total", "Faults since the start: interruptions of a source, retries and rejections of a sink, stops of a view.", "part", "kind")
@@ -63,15 +63,19 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	letters := map[string]int64{}
+	writes := map[[2]string]int64{} // by sink and result
 	for _, x := range s.Sinks {
-		send(sinkWrites, counter, float64(x.Written), x.Sink, x.View, "written")
-		send(sinkWrites, counter, float64(x.Stale), x.Sink, x.View, "stale")
-		send(sinkWrites, counter, float64(x.Rejected), x.Sink, x.View, "rejected")
-		send(sinkWrites, counter, float64(x.Retries), x.Sink, x.View, "retried")
+		writes[[2]string{x.Sink, "written"}] += x.Written
+		writes[[2]string{x.Sink, "stale"}] += x.Stale
+		writes[[2]string{x.Sink, "rejected"}] += x.Rejected
+		writes[[2]string{x.Sink, "retried"}] += x.Retries
 		send(sinkLagSeconds, gauge, x.LagSeconds, x.Sink, x.View)
 		faults["sink retried"] += float64(x.Retries)
 		faults["sink rejected"] += float64(x.Rejected)
 		letters[x.Sink] += x.DeadLetters
+	}
+	for labels, n := range writes {
+		send(sinkWrites, counter, float64(n), labels[0], labels[1])
 	}
 	for name, n := range faults {
 		part, kind, _ := strings.Cut(name, " ")

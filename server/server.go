@@ -118,8 +118,18 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusNotFound, "Not found", "no such path: "+r.Method+" "+r.URL.Path)
 	})
-	open.Handle("/", authorize(o.Token, mux))
+	open.Handle("/", authorize(o.Token, sameOrigin(mux)))
 	return open
+}
+
+// sameOrigin refuses what a page of another origin makes a browser send: without
+// a token the loopback address is open to every page that its owner looks at.
+func sameOrigin(next http.Handler) http.Handler {
+	p := http.NewCrossOriginProtection()
+	p.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		problem(w, http.StatusForbidden, "Forbidden", "requests from pages of another origin are refused")
+	}))
+	return p.Handler(next)
 }
 
 // authorize lets requests with the token pass; requests over the unix socket are the directory owner's.

@@ -153,7 +153,7 @@ func TestMetrics(t *testing.T) {
 	_, text, _ := request(t, New(Options{Daemon: f}), "GET", "/metrics", "")
 	for _, want := range []string{
 		`tailwater_log_frontier_csn 42`, `tailwater_source_lag_bytes{source="shop"} 7`, `tailwater_source_rows_total{op="insert",source="shop"} 3`,
-		`tailwater_sink_writes_total{result="written",sink="find",view="v"} 9`, `tailwater_dlq_records{sink="find"} 3`,
+		`tailwater_sink_writes_total{result="written",sink="find"} 9`, `tailwater_dlq_records{sink="find"} 3`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in\n%s", want, text)
@@ -165,5 +165,28 @@ func TestStream(t *testing.T) {
 	_, text, header := request(t, New(Options{Daemon: &fake{}}), "GET", "/v1/topics/t/stream", "")
 	if text != "data: {\"offset\":1}\n\n" || header.Get("Content-Type") != "text/event-stream" {
 		t.Errorf("%q, %v", text, header)
+	}
+}
+
+// TestCrossOrigin: a page of another origin cannot make a browser change anything.
+func TestCrossOrigin(t *testing.T) {
+	h := New(Options{Daemon: &fake{}})
+	for _, tt := range []struct {
+		name   string
+		header []string
+		code   int
+	}{
+		{"a program", nil, http.StatusAccepted},
+		{"the first page", []string{"Sec-Fetch-Site", "same-origin", "Origin", "http://example.com"}, http.StatusAccepted},
+		{"a page elsewhere", []string{"Sec-Fetch-Site", "cross-site", "Origin", "http://evil.example"}, http.StatusForbidden},
+		{"a page elsewhere in an old browser", []string{"Origin", "http://evil.example"}, http.StatusForbidden},
+	} {
+		code, body, head := request(t, h, "POST", "/v1/snapshots", `{"table":"public.a","where":"true"}`, append([]string{"Content-Type", "text/plain"}, tt.header...)...)
+		if code != tt.code {
+			t.Errorf("%s: %d %s, want %d", tt.name, code, body, tt.code)
+		}
+		if code == http.StatusForbidden && head.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s: %s", tt.name, head.Get("Content-Type"))
+		}
 	}
 }

@@ -25,9 +25,34 @@ func (p *program) viewCommand() *cobra.Command {
 			return p.with(cmd, func(ctx context.Context, s store) error { return p.viewDump(ctx, s, args[0]) })
 		},
 	}
-	p.addrFlag(list, dump)
+	rebuild := &cobra.Command{
+		Use: "rebuild VIEW", Short: "Send every document of a view to its sinks again", Args: cobra.ExactArgs(1),
+		Long: `Send every document of a view to its sinks again, whatever they hold, and take over
+targets that another log wrote to. Search indexes get a new generation behind their
+alias; in Redis, keys that are no documents are deleted at the end.`,
+		RunE: func(cmd *cobra.Command, args []string) error { return p.viewRebuild(cmd.Context(), args[0]) },
+	}
+	p.addrFlag(list, dump, rebuild)
 	return p.group("view", "Read the views",
-		list, p.viewGetCommand(), dump)
+		list, p.viewGetCommand(), dump, rebuild)
+}
+
+func (p *program) viewRebuild(ctx context.Context, view string) error {
+	cl, err := p.ask()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	text, _, err := cl.read(ctx, "POST", "/v1/views/"+escape(view)+"/rebuild", nil)
+	if err != nil {
+		return fmt.Errorf("rebuild view %s: %w", view, err)
+	}
+	if p.json {
+		_, err := p.stdout.Write(text)
+		return err
+	}
+	p.say("the sinks of view %s take every document again; tailwater status shows how far they are", printable(view))
+	return nil
 }
 
 // with opens the store for a command and closes it.

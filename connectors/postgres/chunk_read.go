@@ -45,6 +45,25 @@ var errTableGone = errors.New("the table is gone")
 // errAttached says that the table has a partition that the stream may leave out.
 var errAttached = errors.New("a partition was attached")
 
+// errCondition says that the server cannot evaluate the condition of an ad-hoc run.
+var errCondition = errors.New("the condition cannot be evaluated")
+
+// conditionError marks an error that the condition of an ad-hoc run made: its
+// syntax, a name it uses, a value it cannot take. Trying again would not help.
+func (c *chunkRead) conditionError(err error) error {
+	code := sqlState(err)
+	if c.action.Where == "" || c.action.Keys != nil || len(code) != 5 {
+		return err
+	}
+	switch code[:2] {
+	case "0A", "42": // names and syntax
+		return fmt.Errorf("%w: %w", errCondition, err)
+	case "21", "22", "2F", "38", "39": // the server's words may quote a row's value
+		return fmt.Errorf("%w for some row: the server answers SQLSTATE %s", errCondition, code)
+	}
+	return err
+}
+
 // chunkRead is one chunk as it is being read.
 type chunkRead struct {
 	r      *chunkReader
@@ -78,7 +97,7 @@ func (r *chunkReader) read(ctx context.Context, t *table, a *snapshot.Action) (*
 			r.session.close()
 		}
 	}
-	if code := sqlState(err); code == "42P01" || code == "3F000" { // undefined table, schema
+	if code := sqlState(err); !errors.Is(err, errCondition) && (code == "42P01" || code == "3F000") { // undefined table, schema
 		err = errTableGone
 	}
 	return nil, err
@@ -275,14 +294,15 @@ func (c *chunkRead) inKeyOrder(ctx context.Context) error {
 // stopped tells that there may be more. place is called with the field behind the columns.
 func (c *chunkRead) fetch(ctx context.Context, sql string, place func(extra []byte) error) (stopped bool, err error) {
 	s := c.r.session
-	if err := s.exec(ctx, "DECLARE tailwater NO SCROLL CURSOR FOR "+sql); err != nil {
-		return false, err
+	// By the extended protocol, which takes one statement: a condition cannot bring another.
+	if _, err := s.query(ctx, "DECLARE tailwater NO SCROLL CURSOR FOR "+sql); err != nil {
+		return false, c.conditionError(err)
 	}
 	start, n := time.Now(), min(firstFetch, c.r.chunkRows)
 	for {
 		got, err := c.fetchSome(ctx, n, place)
 		if err != nil || got < n {
-			return false, err
+			return false, c.conditionError(err)
 		}
 		rows, size := len(c.batch.Events), c.batch.Size()
 		if rows >= c.r.chunkRows || size >= chunkBytes || time.Since(start) > chunkTime {

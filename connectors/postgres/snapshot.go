@@ -318,6 +318,17 @@ func (c *snapshots) gone(topic string) {
 	c.start.logger.Warn("the table is gone; its snapshot was given up", "source", c.start.options.Source, "table", topic)
 }
 
+// giveUp stops an ad-hoc run whose condition the server refuses: left in the log
+// as unfinished it would end the source at every start.
+func (c *snapshots) giveUp(a *snapshot.Action, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.m.Stop(a.Topic)
+	c.m.Deliver(&snapshot.Chunk{})
+	signal(c.ready)
+	c.start.logger.Warn("an ad-hoc snapshot was given up", "source", c.start.options.Source, "table", a.Topic, "run", a.Run, "err", err)
+}
+
 // Run implements coordinator.
 func (c *snapshots) Run(ctx context.Context) error {
 	r := &snapshotRunner{snapshots: c}

@@ -223,3 +223,30 @@ func TestSnapshotOnDemand(t *testing.T) {
 		t.Errorf("a run of a table that is not captured: %v", err)
 	}
 }
+
+// TestSnapshotConditionRefused: a run whose condition the server refuses is given
+// up. Left unfinished it would end the source at every start; and a condition is
+// one expression, whatever it holds.
+func TestSnapshotConditionRefused(t *testing.T) {
+	r := newCaptureRig(t, testkit.Postgres(t), itemsSQL)
+	r.start()
+	r.ran("items", 1)
+	co := r.src.(*source).coordinator.(*snapshots)
+	topic := change.TableTopic(r.opts.Source, "public", "items")
+	for _, where := range []string{"id <", "no_such_column", "id IN (SELECT id FROM no_such_table)", "1 / (id - id) = 1", "true); COMMIT; DROP TABLE items; SELECT (1"} {
+		if err := co.Snapshot(topic, where); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, 30*time.Second, "the run with the condition "+where+" is given up", func() error {
+			if m := r.newestRun("items"); m.Where != where || m.State != change.SnapshotStopped {
+				return fmt.Errorf("the newest mark is %+v", m)
+			}
+			return nil
+		})
+	}
+	if err := co.Snapshot(topic, ""); err != nil {
+		t.Fatal(err)
+	}
+	r.ran("items", 7)
+	r.same("items")
+}

@@ -183,6 +183,9 @@ func (r *snapshotRunner) chunk(ctx context.Context, a *snapshot.Action) error {
 		return nil
 	case errors.Is(err, errAttached):
 		return r.reopen(ctx, t)
+	case errors.Is(err, errCondition):
+		r.giveUp(a, err)
+		return nil
 	case err != nil:
 		return fmt.Errorf("read a chunk of table %s: %w", t, err)
 	}
