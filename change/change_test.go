@@ -251,6 +251,12 @@ func TestSnapshotMarkRoundTrip(t *testing.T) {
 	if err != nil || got.Topic != m.Topic || got.Run != 3 || got.State != SnapshotProgress || !got.Floor || got.Where != m.Where || got.Rows != 5 || string(got.Cursor) != "\x01\x02" {
 		t.Errorf("%+v, %v", got, err)
 	}
+	if got := hex.EncodeToString(m.Append(nil)); got != "0101"+"0561203e2031"+"0a0c0e"+"020102" {
+		t.Errorf("value %s", got)
+	}
+	if got := m.Key().String(); got != "20732e702e740001138106138102" {
+		t.Errorf("key %s", got)
+	}
 }
 
 func TestBatch(t *testing.T) {
@@ -315,6 +321,9 @@ func TestPosition(t *testing.T) {
 	p := Position{Name: "0/16B3748", Resume: "7301/1/0/16B3790"}
 	if got, err := DecodePosition(p.Append(nil)); err != nil || got != p {
 		t.Errorf("%+v, %v", got, err)
+	}
+	if got := hex.EncodeToString((Position{Name: "0/1", Resume: "7/1"}).Append(nil)); got != "03302f3103372f31" {
+		t.Errorf("bytes %s", got)
 	}
 	if got, err := DecodePosition(nil); err != nil || !got.IsZero() {
 		t.Errorf("%+v, %v", got, err)

@@ -20,7 +20,8 @@ func (d *decoder) check(cfg *Config, o *object) {
 }
 
 // notYet refuses options that are decoded but that nothing carries out yet: one
-// that was silently passed over would store what it should have hidden.
+// that was silently passed over would store what it should have hidden. Where
+// passing one over only takes more space or time, it warns.
 func (d *decoder) notYet(cfg *Config) {
 	for _, s := range cfg.Sources {
 		if len(s.Columns) > 0 {
@@ -29,6 +30,40 @@ func (d *decoder) notYet(cfg *Config) {
 		if s.OnLimit == OnLimitResnapshot {
 			d.problem(s.Pos.in(string(s.Kind)).in("on_limit"), "on_limit: resnapshot is not in this version yet", "use alert")
 		}
+		if s.Snapshot.Workers > 1 {
+			d.warn(cfg.At(joinPath(joinPath("sources", s.Name), string(s.Kind))+".snapshot.workers"), "tables are read one chunk at a time in this version", "")
+		}
+	}
+	for _, v := range cfg.Views {
+		if v.Emit != EmitCoalesced {
+			d.problem(cfg.At(joinPath("views", v.Name)+".emit"), "emit: "+v.Emit+" is not in this version yet", "use coalesced, or leave emit out")
+		}
+		d.wholeTables(&v.Node, cfg)
+	}
+	if cfg.Log.Quota > 0 {
+		d.warn(cfg.At("log.quota"), "the quota is shown and not enforced in this version: the log keeps all it was given", "watch the disk: a full one stops the capture until there is space")
+	}
+	for _, r := range cfg.Log.Topics {
+		if r.Cleanup == CleanupDelete {
+			d.warn(r.Pos, "cleanup: delete removes nothing in this version yet: the log keeps all it was given", "")
+		}
+	}
+}
+
+// wholeTables refuses views of tables that are not read at the start: a document
+// may show only what is there, never what has changed lately.
+func (d *decoder) wholeTables(n *Node, cfg *Config) {
+	check := func(t TableRef) {
+		if s := cfg.Source(t.Source); s != nil && s.Snapshot.Mode == SnapshotNever {
+			d.problem(t.Pos, fmt.Sprintf("the source %s has snapshot.mode: never, so that its tables are not whole and a view of them would wait for ever", s.Name), "use mode: initial")
+		}
+	}
+	check(n.Table)
+	for _, r := range n.Nest {
+		if r.Through != nil {
+			check(r.Through.Table)
+		}
+		d.wholeTables(&r.Node, cfg)
 	}
 }
 

@@ -272,6 +272,22 @@ public.users.card: { mask: "XXXX" }
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
+	_, err = parse(t, "sources: { s: { postgres: { dsn: \"${SHOP_DSN}\", tables: [public.*], snapshot: { mode: never } } } }\nviews: { v: { from: s.public.a, emit: transactional } }\n")
+	for _, want := range []string{"emit: transactional is not in this version yet", "snapshot.mode: never"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// TestUnenforced warns of what is read and has no effect yet.
+func TestUnenforced(t *testing.T) {
+	cfg := mustParse(t, "sources: { s: { postgres: { dsn: \"${SHOP_DSN}\", tables: [public.*], snapshot: { workers: 2 } } } }\nlog: { quota: 1GiB, topics: { \"s.*\": { cleanup: delete, retention: 30d } } }\n")
+	for _, want := range []string{"snapshot.workers", "log.quota: the quota is shown", "cleanup: delete"} {
+		if !strings.Contains(cfg.Warnings.Error(), want) {
+			t.Errorf("%v, want %q", cfg.Warnings, want)
+		}
+	}
 }
 
 // TestFingerprints wants equal ones for equal meanings, and others for others.
@@ -280,7 +296,7 @@ func TestFingerprints(t *testing.T) {
 	base := view("{ from: shop.public.t, where: a, nest: { r: { has_many: r, by: t_id, order: [x, y] } } }")
 	for _, same := range []string{
 		"{ nest: { r: { order: [x asc, \"y nulls last\"], has_many: shop.public.r, by: [t_id] } }, where: ' a ', from: t }",
-		"{ from: shop.public.t, where: \"${X:-a}\", nest: { r: { has_many: r, by: t_id, order: [x, y] } }, emit: transactional, partitions: 2 }",
+		"{ from: shop.public.t, where: \"${X:-a}\", nest: { r: { has_many: r, by: t_id, order: [x, y] } }, emit: coalesced, partitions: 2 }",
 	} {
 		if got := view(same); got.Fingerprint() != base.Fingerprint() {
 			t.Errorf("%s has another fingerprint", same)

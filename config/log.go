@@ -2,9 +2,6 @@ package config
 
 import "time"
 
-// DefaultPartitions is the number of partitions of a topic without a rule.
-const DefaultPartitions = 4
-
 // What is removed from a topic.
 const (
 	CleanupCompact = "compact" // all but the last value of each key
@@ -34,7 +31,7 @@ type TopicRule struct {
 
 // TopicOptions are the options of one topic.
 type TopicOptions struct {
-	Partitions         int           // default DefaultPartitions
+	Partitions         int           // 0 = not set: what the topic has, 4 when it is made
 	Cleanup            string        // default CleanupCompact
 	Retention          time.Duration // CleanupDelete; 0 = no limit by time
 	RetentionBytes     Size          // CleanupDelete; 0 = no limit by size
@@ -54,7 +51,6 @@ func (l *Log) Topic(name string) TopicOptions {
 		setDefault(&o.RetentionBytes, r.RetentionBytes)
 		setDefault(&o.TombstoneRetention, r.TombstoneRetention)
 	}
-	setDefault(&o.Partitions, DefaultPartitions)
 	setDefault(&o.Cleanup, CleanupCompact)
 	setDefault(&o.TombstoneRetention, 24*time.Hour)
 	return o

@@ -26,8 +26,9 @@ type Options struct {
 	CacheBytes    int64 // block cache of the store; default 64 MiB
 	// SyncEvery bounds how much work a power loss can undo; it changes no result. Default 10s.
 	SyncEvery time.Duration
-	// Partitions returns the partition count of a view's topic, used when it is made; 0 is the default.
-	Partitions func(view string) int
+	// Topic returns the partition count of a view's topic and how long it keeps
+	// tombstones; 0 is what the topic has, or the default. Nothing else of it is used.
+	Topic func(view string) eventlog.TopicSpec
 	// Fatal is called when the store failed and the process must end; it must not return. Default: exit with code 1.
 	Fatal func(msg string)
 }
@@ -47,8 +48,8 @@ func (o *Options) complete() error {
 	if o.SyncEvery == 0 {
 		o.SyncEvery = 10 * time.Second
 	}
-	if o.Partitions == nil {
-		o.Partitions = func(string) int { return 0 }
+	if o.Topic == nil {
+		o.Topic = func(string) eventlog.TopicSpec { return eventlog.TopicSpec{} }
 	}
 	return nil
 }

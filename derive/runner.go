@@ -284,16 +284,14 @@ func (r *Runner) passEnded(s *step, v *viewState) error {
 	return remember(s.batch, memView+v.name, &viewRecord{ID: v.id, Current: &v.current.record})
 }
 
-// outputTopic returns a view's topic, making it if needed.
+// outputTopic returns a view's topic, making it if needed; one that is there
+// with another partition count than asked for is an error.
 func (r *Runner) outputTopic(v *viewState) error {
-	name := change.TopicView + change.EscapeName(v.name)
-	t, ok := r.log.Topic(name)
-	if !ok {
-		var err error
-		spec := eventlog.TopicSpec{Name: name, Partitions: r.opts.Partitions(v.name), Cleanup: eventlog.CleanupCompact}
-		if t, err = r.log.EnsureTopic(spec); err != nil {
-			return fmt.Errorf("topic of view %s: %w", v.name, err)
-		}
+	want := r.opts.Topic(v.name)
+	t, err := r.log.EnsureTopic(eventlog.TopicSpec{Name: change.TopicView + change.EscapeName(v.name), Partitions: want.Partitions,
+		Cleanup: eventlog.CleanupCompact, TombstoneRetention: want.TombstoneRetention})
+	if err != nil {
+		return fmt.Errorf("topic of view %s: %w", v.name, err)
 	}
 	v.topic = t
 	r.byOutput[t.ID] = v

@@ -312,8 +312,13 @@ func (r *Runner) measure(s *step, v *viewState) error {
 	return nil
 }
 
-// saveCursor tells the log how far the synced state has come.
+// saveCursor tells the log how far the synced state has come. A full disk only
+// delays it: an older cursor is harmless (C8).
 func (r *Runner) saveCursor() error {
 	r.synced, r.syncedAt = time.Now(), r.applied
-	return r.log.SaveCheckpoint("derive", appendUvarint(nil, uint64(r.applied)))
+	err := r.log.SaveCheckpoint("derive", appendUvarint(nil, uint64(r.applied)))
+	if err != nil && !errors.Is(err, eventlog.ErrFull) {
+		return fmt.Errorf("save the views' cursor: %w", err)
+	}
+	return nil
 }

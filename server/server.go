@@ -57,7 +57,7 @@ type WaitRequest struct {
 type RecordQuery struct {
 	Topic         string // a glob
 	FromOffset    int64  // -1: from the start
-	ToOffset      int64  // -1: to the end
+	ToOffset      int64  // the one behind the last; -1: to the end
 	FromCSN       uint64
 	FromTime      time.Time
 	Partition     int    // -1: all

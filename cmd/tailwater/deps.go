@@ -69,7 +69,7 @@ type planStep struct {
 // dropRequest says what drop removes.
 type dropRequest struct {
 	Sources []string // slot and publication of these
-	Unused  bool     // topics, state and targets that the configuration no longer names
+	Unused  bool     // sources, views and local indexes that the configuration no longer names
 	State   bool     // log, state and local index
 	DryRun  bool
 }

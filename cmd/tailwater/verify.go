@@ -23,10 +23,19 @@ type verifyReport struct {
 		ID    string   `json:"id"`
 		Paths []string `json:"paths"`
 	} `json:"different"`
+	// Totals, where the lists were cut.
+	MissingTotal   int64 `json:"missing_total"`
+	ExtraTotal     int64 `json:"extra_total"`
+	DifferentTotal int64 `json:"different_total"`
 }
 
 func (r *verifyReport) equal() bool {
-	return len(r.Missing) == 0 && len(r.Extra) == 0 && len(r.Different) == 0
+	missing, extra, different := r.totals()
+	return missing+extra+different == 0
+}
+
+func (r *verifyReport) totals() (missing, extra, different int64) {
+	return max(r.MissingTotal, int64(len(r.Missing))), max(r.ExtraTotal, int64(len(r.Extra))), max(r.DifferentTotal, int64(len(r.Different)))
 }
 
 func (p *program) verifyCommand() *cobra.Command {
@@ -135,8 +144,9 @@ func (p *program) printVerify(r *verifyReport) {
 	if !r.equal() {
 		word = p.painter().red("different")
 	}
+	missing, extra, different := r.totals()
 	fmt.Fprintf(p.stdout, "%s: view %s against %s: %s compared, %s missing, %s extra, %s different\n", word, r.View, r.Against,
-		countText(r.Compared), countText(int64(len(r.Missing))), countText(int64(len(r.Extra))), countText(int64(len(r.Different))))
+		countText(r.Compared), countText(missing), countText(extra), countText(different))
 	p.listIDs("missing", r.Missing)
 	p.listIDs("extra", r.Extra)
 	var lines []string
@@ -149,7 +159,7 @@ func (p *program) printVerify(r *verifyReport) {
 func (p *program) listIDs(what string, ids []string) {
 	for i, id := range ids {
 		if i == shownIDs {
-			fmt.Fprintf(p.stdout, "  … and %d more; --json lists them all\n", len(ids)-i)
+			fmt.Fprintf(p.stdout, "  … and more; --json lists them\n")
 			return
 		}
 		fmt.Fprintf(p.stdout, "  %s %s\n", what, printable(id))

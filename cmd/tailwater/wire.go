@@ -10,6 +10,7 @@ import (
 
 	"github.com/tailwater/tailwater/config"
 	"github.com/tailwater/tailwater/connectors"
+	"github.com/tailwater/tailwater/eventlog"
 	"github.com/tailwater/tailwater/internal/daemon"
 	"github.com/tailwater/tailwater/internal/demo"
 	"github.com/tailwater/tailwater/server"
@@ -55,7 +56,7 @@ func errorCode(err error) int {
 	}{
 		{connectors.ErrPositionLost, exitRefused}, {connectors.ErrRewound, exitRefused}, {connectors.ErrUnknownSlot, exitRefused},
 		{daemon.ErrLocked, exitRefused}, {daemon.ErrFormat, exitRefused},
-		{connectors.ErrBusy, exitUnreachable}, {connectors.ErrUnreachable, exitUnreachable}, {server.ErrUnavailable, exitUnreachable}, {server.ErrTimeout, exitTimeout}, {server.ErrBadRequest, exitMisuse},
+		{connectors.ErrBusy, exitUnreachable}, {connectors.ErrUnreachable, exitUnreachable}, {server.ErrUnavailable, exitUnreachable}, {server.ErrTimeout, exitTimeout}, {server.ErrBadRequest, exitMisuse}, {eventlog.ErrPartitionCount, exitMisuse},
 	} {
 		if errors.Is(err, c.err) {
 			return c.code

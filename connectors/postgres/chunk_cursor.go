@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+
+	"github.com/tailwater/tailwater/snapshot"
 )
 
 // chunkMode is how a run reads its table.
@@ -48,12 +50,15 @@ type storage struct {
 //	key     uvarint count, then each: uvarint length, text (by key: of the last row)
 //	storage uvarint count, then each: uvarint oid, uvarint filenode, flags u8
 //	        (1 done, 2 started), if started: uvarint page, uvarint item
+//	then, if known: uvarint length, how the table was published when the run began
 //
 // No bytes are a run that was not planned (planAll).
 type chunkCursor struct {
 	mode    chunkMode
 	key     []string
 	storage []storage
+	// published is what readPublished said when the run began, "" unknown.
+	published string
 }
 
 const chunkCursorVersion = 1
@@ -80,6 +85,9 @@ func (c *chunkCursor) encode() []byte {
 		default:
 			b = append(b, 0)
 		}
+	}
+	if c.published != "" {
+		b = append(binary.AppendUvarint(b, uint64(len(c.published))), c.published...)
 	}
 	return b
 }
@@ -117,6 +125,11 @@ func decodeChunkCursor(b []byte) (*chunkCursor, error) {
 			break
 		}
 		c.storage = append(c.storage, s)
+	}
+	if !r.failed && len(r.b) > 0 {
+		n := r.count()
+		c.published, r.b = string(r.b[:n]), r.b[n:]
+		r.failed = r.failed || n == 0
 	}
 	if r.failed || len(r.b) > 0 {
 		return nil, errChunkCursor
@@ -194,9 +207,15 @@ func (c *chunkCursor) compare(now []storage) (movedBy []string, added []storage)
 	return movedBy, added
 }
 
+// moved tells the machine that the storage is another now: a truncate explains
+// it, or the table is to be read again.
+func (c *chunkCursor) moved(by []string, now []storage) snapshot.Moved {
+	return snapshot.Moved{Txs: by, Explained: c.ended(now).encode(), Total: totalRows(now), Cursor: (&chunkCursor{published: c.published}).encode()}
+}
+
 // plan makes the cursor of a run that was not planned, over the storage as it is now.
 func (c *chunkCursor) plan(now []storage, keyOrder bool) *chunkCursor {
-	p := &chunkCursor{mode: byPlace}
+	p := &chunkCursor{mode: byPlace, published: c.published}
 	if keyOrder && c.mode == planAll {
 		p.mode = byKeyOrder
 	}
@@ -207,9 +226,9 @@ func (c *chunkCursor) plan(now []storage, keyOrder bool) *chunkCursor {
 	return p
 }
 
-// ended returns the cursor of a run over this storage that has nothing left to read.
-func endedCursor(now []storage) *chunkCursor {
-	p := &chunkCursor{mode: byPlace}
+// ended returns the cursor of the run over this storage that has nothing left to read.
+func (c *chunkCursor) ended(now []storage) *chunkCursor {
+	p := &chunkCursor{mode: byPlace, published: c.published}
 	for _, s := range now {
 		p.storage = append(p.storage, storage{oid: s.oid, filenode: s.filenode, done: true})
 	}

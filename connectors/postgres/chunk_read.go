@@ -186,7 +186,8 @@ func (c *chunkRead) rows(ctx context.Context) error {
 		movedBy = append(movedBy, "") // its keys may lie behind us
 	}
 	if len(movedBy) > 0 {
-		c.chunk.Moved = &snapshot.Moved{Txs: movedBy, Explained: endedCursor(c.now).encode(), Total: totalRows(c.now)}
+		moved := c.cursor.moved(movedBy, c.now)
+		c.chunk.Moved = &moved
 		return nil
 	}
 	if !c.cursor.planned() {

@@ -32,6 +32,8 @@ func TestChunkCursor(t *testing.T) {
 		{mode: planAdded, storage: []storage{{oid: 1, filenode: 2, done: true}}},
 		{mode: byPlace, storage: []storage{{oid: 16384, filenode: 16390, done: true}, {oid: 4294967295, filenode: 7, started: true, page: 4294967294, item: 290}, {oid: 3, filenode: 4}}},
 		{mode: byKeyOrder, key: []string{"a", "", "it's"}, storage: []storage{{oid: 1, filenode: 2}}},
+		{mode: planAll, published: "16390:731 t16391"},
+		{mode: byPlace, storage: []storage{{oid: 1, filenode: 2, done: true}}, published: "1:2"},
 	} {
 		got, err := decodeChunkCursor(c.encode())
 		if err != nil || !reflect.DeepEqual(*got, c) {

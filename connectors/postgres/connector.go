@@ -166,12 +166,20 @@ func (c *Connector) start(ctx context.Context, h connectors.History, schemas map
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", o.Source, err)
 	}
+	var oids []uint32
+	for _, t := range tables {
+		oids = append(oids, t.oid)
+	}
+	published, err := readPublished(ctx, sql, v.server, o.Publication, oids) // before the stream: the watcher sees what is altered later
+	if err != nil {
+		return nil, fmt.Errorf("source %s: %w", o.Source, err)
+	}
 	w, err := p.startStream(ctx, at.end)
 	if err != nil {
 		return nil, err
 	}
 	s := &source{o: o, connector: c, history: h, server: v.server, catalog: catalog, wire: w, queue: newQueue(o.QueueBytes),
-		meta: &sharedSession{o: o, s: sql}, watch: &sharedSession{o: o}, known: map[uint32]string{}, user: v.user,
+		meta: &sharedSession{o: o, s: sql}, watch: &sharedSession{o: o}, known: map[uint32]string{}, published: published, user: v.user,
 		wake: make(chan struct{}, 1), flush: make(chan struct{}, 1), lastTick: o.Clock()}
 	for _, t := range tables {
 		s.known[t.oid] = t.String()
@@ -194,7 +202,7 @@ func (c *Connector) begin(s *source, tables []*table, added map[uint32]bool, at 
 		s.returned.Store(uint64(at.end))
 		s.confirmed.Store(uint64(at.end))
 	}
-	co, err := c.coordinate(coordinatorStart{options: s.o, logger: s.o.Logger, history: s.history, server: s.server, tables: tables, added: added,
+	co, err := c.coordinate(coordinatorStart{options: s.o, logger: s.o.Logger, history: s.history, server: s.server, tables: tables, added: added, published: s.published,
 		connect: func(ctx context.Context) (*session, error) { return connect(ctx, s.o, false) },
 		current: s.catalog.current, poke: func() { signal(s.wake) }})
 	if err != nil {

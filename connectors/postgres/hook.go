@@ -73,6 +73,8 @@ type coordinatorStart struct {
 	// what changed before was not streamed, so that a snapshot of theirs that is
 	// finished counts no more.
 	added map[uint32]bool
+	// published tells how each table (by oid) is published, see readPublished.
+	published map[uint32]string
 	// connect opens a session with the pins of this package and row_security
 	// off, text results. The caller closes it.
 	connect func(ctx context.Context) (*session, error)

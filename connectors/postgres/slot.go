@@ -79,7 +79,7 @@ type opener struct {
 
 // wayOut is what a user can do when the stream cannot go on.
 func (p *opener) wayOut() string {
-	return fmt.Sprintf("`tailwater drop --source %s --state --yes` and a new start read everything anew", p.o.Source)
+	return fmt.Sprintf("`tailwater drop --source %s --yes` and a new start read its tables anew", p.o.Source)
 }
 
 // ensureSlot returns where streaming starts. made tells that the slot was made
@@ -264,7 +264,7 @@ func (p *opener) startStream(ctx context.Context, at LSN) (*wire, error) {
 		quoteName(p.o.Slot), at, "'"+strings.ReplaceAll(quoteName(p.o.Publication), "'", "''")+"'")
 	deadline := time.Now().Add(p.o.BusyTimeout)
 	for {
-		w, err := startReplication(p.repl, command, 30*time.Second)
+		w, err := startReplication(ctx, p.repl, command, 30*time.Second)
 		switch {
 		case err == nil:
 			return w, nil
@@ -288,10 +288,10 @@ func streamError(o *Options, err error) error {
 	text := err.Error()
 	lost := sqlState(err) == "58P01" || strings.Contains(text, "can no longer get changes") || strings.Contains(text, "can no longer access replication slot")
 	if lost || sqlState(err) == "42704" && strings.Contains(text, "replication slot") {
-		return fmt.Errorf("source %s: %w: %w: `tailwater drop --source %s --state --yes` and a new start read everything anew", o.Source, connectors.ErrPositionLost, err, o.Source)
+		return fmt.Errorf("source %s: %w: %w: `tailwater drop --source %s --yes` and a new start read its tables anew", o.Source, connectors.ErrPositionLost, err, o.Source)
 	}
 	if sqlState(err) == "42704" && strings.Contains(text, "publication") {
-		return fmt.Errorf("source %s: %w: %w: the publication was dropped and what it did not publish meanwhile is not in the stream: `tailwater drop --source %s --state --yes` and a new start read everything anew",
+		return fmt.Errorf("source %s: %w: %w: the publication was dropped and what it did not publish meanwhile is not in the stream: `tailwater drop --source %s --yes` and a new start read its tables anew",
 			o.Source, connectors.ErrPositionLost, err, o.Source)
 	}
 	return fmt.Errorf("source %s: %w", o.Source, err)

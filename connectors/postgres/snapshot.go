@@ -72,6 +72,9 @@ func (c *snapshots) restore() error {
 	if err := c.m.Restore(marks, 0); err != nil {
 		return err
 	}
+	if err := c.republished(); err != nil {
+		return err
+	}
 	if slices.ContainsFunc(c.m.Tables(), func(topic string) bool { return c.m.Table(topic).Running }) {
 		if err := h.Recent(c.recall); err != nil {
 			return fmt.Errorf("read what was appended since the snapshot began: %w", err)
@@ -147,6 +150,9 @@ func (c *snapshots) beginDue() {
 
 // begin starts a run; the caller holds mu or is alone.
 func (c *snapshots) begin(s snapshot.Start) {
+	if t := c.tables[s.Topic]; t != nil && s.Cursor == nil {
+		s.Cursor = (&chunkCursor{published: c.start.published[t.oid]}).encode()
+	}
 	run := c.m.Begin(s)
 	c.start.logger.Info("snapshot begins", "source", c.start.options.Source, "table", s.Topic, "run", run)
 }

@@ -319,7 +319,7 @@ func (r *snapshotRunner) compare(t *table, now []storage, insert LSN) error {
 	switch {
 	case len(movedBy) > 0:
 		r.start.logger.Info("the table's storage is another than before", "source", r.start.options.Source, "table", t.String())
-		r.m.Check(t.topic(), snapshot.Place(insert), snapshot.Moved{Txs: movedBy, Explained: endedCursor(now).encode(), Total: totalRows(now)})
+		r.m.Check(t.topic(), snapshot.Place(insert), cursor.moved(movedBy, now))
 	case len(added) > 0:
 		cursor.mode = planAdded
 		r.begin(snapshot.Start{Topic: t.topic(), Floor: true, NoSweep: true, Total: totalRows(added), Cursor: cursor.encode()})

@@ -25,6 +25,7 @@ type source struct {
 	meta        *sharedSession    // for the reader's questions to the catalogue
 	watch       *sharedSession    // for the watcher
 	known       map[uint32]string // names of the captured tables, by oid
+	published   map[uint32]string // how they are published, by oid
 	user        string
 
 	cancel  context.CancelFunc

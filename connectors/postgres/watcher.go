@@ -132,7 +132,7 @@ func (s *source) discover(ctx context.Context, q *session) error {
 }
 
 // lookForTables returns ErrReopen, which ends the source, to be opened again, when tables match that it
-// does not capture, or when captured ones left the publication.
+// does not capture, or when captured ones left the publication or are published in another way.
 func (s *source) lookForTables(ctx context.Context, q *session) error {
 	all, err := readRelations(ctx, q, 0)
 	if err != nil {
@@ -171,6 +171,24 @@ func (s *source) lookForTables(ctx context.Context, q *session) error {
 	}
 	if lacking := p.lacking(captured); len(lacking) > 0 {
 		return fmt.Errorf("source %s: %w: table %s left publication %s", s.o.Source, connectors.ErrReopen, lacking[0], s.o.Publication)
+	}
+	return s.lookForAlterations(ctx, q, captured)
+}
+
+// lookForAlterations returns ErrReopen when a captured table is published in another way than at Open.
+func (s *source) lookForAlterations(ctx context.Context, q *session, captured []*relation) error {
+	var oids []uint32
+	for _, r := range captured {
+		oids = append(oids, r.oid)
+	}
+	published, err := readPublished(ctx, q, s.server, s.o.Publication, oids)
+	if err != nil {
+		return err
+	}
+	for _, r := range captured {
+		if now := published[r.oid]; now != s.published[r.oid] {
+			return fmt.Errorf("source %s: %w: publication %s was altered for table %s", s.o.Source, connectors.ErrReopen, s.o.Publication, r)
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -39,7 +40,10 @@ const (
 func newWire(conn net.Conn) *wire { return &wire{conn: conn, buf: make([]byte, wireBuffer)} }
 
 // startReplication takes the session's connection over and starts streaming.
-func startReplication(s *session, command string, timeout time.Duration) (*wire, error) {
+func startReplication(ctx context.Context, s *session, command string, timeout time.Duration) (*wire, error) {
+	if err := syncConn(ctx, s.conn, timeout); err != nil {
+		return nil, fmt.Errorf("take the replication connection over: %w", err)
+	}
 	h, err := s.conn.Hijack()
 	if err != nil {
 		return nil, fmt.Errorf("take the replication connection over: %w", err)
@@ -50,6 +54,23 @@ func startReplication(s *session, command string, timeout time.Duration) (*wire,
 		return nil, err
 	}
 	return w, nil
+}
+
+// syncConn ends the reads that the connection has under way by itself (after a
+// slow write): they would take the first bytes of the stream.
+func syncConn(ctx context.Context, conn *pgconn.PgConn, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var refused *pgconn.PgError
+	err := conn.SyncConn(ctx)
+	for range 10 {
+		// Walsenders before PostgreSQL 15 refuse its ping; their answer ends the read as well.
+		if !errors.As(err, &refused) {
+			break
+		}
+		err = conn.SyncConn(ctx)
+	}
+	return err
 }
 
 func (w *wire) begin(command string, timeout time.Duration) error {

@@ -3,6 +3,7 @@ package join_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/tailwater/tailwater/derive"
 	"github.com/tailwater/tailwater/derive/join"
 	"github.com/tailwater/tailwater/eventlog"
+	"github.com/tailwater/tailwater/eventlog/logtest"
 )
 
 // one is a view of one table.
@@ -422,5 +424,29 @@ func TestAppendFails(t *testing.T) {
 	w.catchUp()
 	if s := w.sink("v"); len(s.docs) != 1 {
 		t.Fatalf("%v", s.docs)
+	}
+}
+
+// fullMarks is a log on a full disk: what is small no longer fits either.
+type fullMarks struct{ *logtest.MemLog }
+
+func (fullMarks) SaveCheckpoint(string, eventlog.Checkpoint) error {
+	return fmt.Errorf("save: %w", eventlog.ErrFull)
+}
+
+// A full disk delays the views' cursor and nothing else (C8).
+func TestFullDiskDelaysTheCursor(t *testing.T) {
+	w := newWorld(t)
+	p, def := one(w, "p")
+	w.describe()
+	w.snapshotDone()
+	w.opts.Log, w.opts.SyncEvery = fullMarks{w.log}, 1
+	w.start(def)
+	tx := w.begin()
+	tx.insert(p, 1, "x", "")
+	tx.commit()
+	w.catchUp()
+	if s := w.sink("v"); len(s.docs) != 1 {
+		t.Errorf("sink %v", s.docs)
 	}
 }

@@ -79,9 +79,16 @@ func (s *session) bury(ctx context.Context, letters []letter) error {
 	if len(letters) == 0 {
 		return nil
 	}
-	topic, err := s.opts.Log.EnsureTopic(eventlog.TopicSpec{Name: s.dlqName(), Partitions: 1, Cleanup: eventlog.CleanupCompact})
+	var topic eventlog.Topic
+	err := s.retrying(ctx, func() (err error) {
+		topic, err = s.opts.Log.EnsureTopic(eventlog.TopicSpec{Name: s.dlqName(), Partitions: 1, Cleanup: eventlog.CleanupCompact})
+		if err != nil && !errors.Is(err, eventlog.ErrFull) {
+			return logFault("make the topic of dead letters", err)
+		}
+		return err
+	})
 	if err != nil {
-		return logFault("make the topic of dead letters", err)
+		return err
 	}
 	tx := &eventlog.Tx{Kind: eventlog.TxChunk, CommitTime: time.Now().UnixMicro()}
 	for i, l := range letters {

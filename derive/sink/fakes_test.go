@@ -26,6 +26,8 @@ type viewLog struct {
 	topic eventlog.Topic
 	model map[string]string // documents by id
 	dead  atomic.Bool       // checkpoints are no longer kept, as after a kill
+	// ensure, if set, is called before a topic is made; its error is returned.
+	ensure func() error
 }
 
 func newViewLog(t *testing.T) *viewLog {
@@ -41,6 +43,15 @@ func (l *viewLog) makeTopic() {
 	if err != nil {
 		l.t.Fatal(err)
 	}
+}
+
+func (l *viewLog) EnsureTopic(spec eventlog.TopicSpec) (eventlog.Topic, error) {
+	if l.ensure != nil {
+		if err := l.ensure(); err != nil {
+			return eventlog.Topic{}, err
+		}
+	}
+	return l.MemLog.EnsureTopic(spec)
 }
 
 func (l *viewLog) SaveCheckpoint(name string, c eventlog.Checkpoint) error {

@@ -343,6 +343,7 @@ func TestWorkerFullDisk(t *testing.T) {
 			}
 			return nil
 		}
+		l.ensure = l.FailAppend // the topic of dead letters is not there yet
 		r := start(t, l, f)
 		synctest.Wait()
 		if s := r.Stats(); s.State != StateRetrying {

@@ -27,7 +27,7 @@ type Options struct {
 	View string
 	// MissingIsFine is for sinks that may drop documents by themselves (ttl).
 	MissingIsFine bool
-	// Limit bounds each list of the report; default 1000. Totals are exact.
+	// Limit bounds each list of the report; default all, at most what ErrTooMany allows. Totals are exact.
 	Limit int
 	// Settle is waited before differences are looked at again; default 1s.
 	Settle time.Duration
@@ -67,7 +67,7 @@ const maxSuspects = 200_000
 // Compare compares all documents of the view with those of the other side.
 func Compare(ctx context.Context, view, other Side, o Options) (*Report, error) {
 	if o.Limit <= 0 {
-		o.Limit = 1000
+		o.Limit = maxSuspects
 	}
 	if o.Settle <= 0 {
 		o.Settle = time.Second

@@ -3,6 +3,7 @@ package daemon
 import (
 	"fmt"
 	"log/slog"
+	"math"
 
 	"github.com/tailwater/tailwater/config"
 	"github.com/tailwater/tailwater/connectors"
@@ -15,10 +16,14 @@ func newConnector(s *config.Source, logger *slog.Logger) (connectors.Connector, 
 	if s.Kind != config.Postgres {
 		return nil, fmt.Errorf("source %q: %s is not built in this version", s.Name, s.Kind)
 	}
+	tick := s.Heartbeat
+	if tick == 0 { // never, but for what Options.TickInterval says of a server that keeps much
+		tick = math.MaxInt64
+	}
 	o := postgres.Options{
 		Source: s.Name, DSN: s.DSN.Reveal(), Slot: s.Slot, Publication: s.Publication, InsecurePlaintext: s.InsecurePlaintext,
 		TLS:      postgres.TLS{Mode: s.TLS.Mode, CA: s.TLS.CA, Cert: s.TLS.Cert, Key: s.TLS.Key, ServerName: s.TLS.ServerName},
-		Discover: s.Discover, TickInterval: s.Heartbeat, Logger: logger,
+		Discover: s.Discover, TickInterval: tick, Logger: logger,
 		Snapshot: postgres.SnapshotOptions{Never: s.Snapshot.Mode == config.SnapshotNever, ChunkRows: s.Snapshot.ChunkRows, Workers: s.Snapshot.Workers, Rate: s.Snapshot.Rate},
 	}
 	for _, p := range s.Tables {
@@ -30,9 +35,9 @@ func newConnector(s *config.Source, logger *slog.Logger) (connectors.Connector, 
 	return postgres.New(o), nil
 }
 
-// topicSpec applies log.topics to a topic that is made now.
-func (d *Daemon) topicSpec(topic string) eventlog.TopicSpec {
-	o := d.cfg.Log.Topic(topic)
+// topicSpec is what log.topics says of a topic.
+func topicSpec(cfg *config.Config, topic string) eventlog.TopicSpec {
+	o := cfg.Log.Topic(topic)
 	return eventlog.TopicSpec{Name: topic, Partitions: o.Partitions, Cleanup: eventlog.Cleanup(o.Cleanup), Retention: o.Retention,
 		RetentionBytes: int64(o.RetentionBytes), TombstoneRetention: o.TombstoneRetention}
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailwater/tailwater/config"
+	"github.com/tailwater/tailwater/eventlog"
 	"github.com/tailwater/tailwater/eventlog/seglog"
 )
 
@@ -114,7 +115,7 @@ func (d *Daemon) build() error {
 		if err != nil {
 			return err
 		}
-		d.sources = append(d.sources, newSourceRunner(s, c, d.log, d.topicSpec, d.logger))
+		d.sources = append(d.sources, newSourceRunner(s, c, d.log, func(topic string) eventlog.TopicSpec { return topicSpec(d.cfg, topic) }, d.logger))
 	}
 	var err error
 	d.sinks, err = newSinkSet(d.cfg, d.dir.localDir(), d.log, d.logger)

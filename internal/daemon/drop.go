@@ -154,8 +154,11 @@ func dropViews(cfg *config.Config, dir *dataDir, log *seglog.Log, dry bool, logg
 
 func dropLocal(dir *dataDir, wanted map[string]bool, dry bool, step func(string)) error {
 	entries, err := os.ReadDir(dir.localDir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
-		return nil // there is no local index
+		return fmt.Errorf("read the folder of the local index: %w", err)
 	}
 	for _, e := range entries {
 		if wanted[e.Name()] {

@@ -119,7 +119,7 @@ func (r *recordRun) tx(tx *eventlog.Tx) error {
 func (r *recordRun) takes(rec *eventlog.Record) bool {
 	q := &r.q
 	if q.Partition >= 0 && int(rec.Partition) != q.Partition ||
-		q.FromOffset >= 0 && int64(rec.Offset) < q.FromOffset || q.ToOffset >= 0 && int64(rec.Offset) > q.ToOffset {
+		q.FromOffset >= 0 && int64(rec.Offset) < q.FromOffset || q.ToOffset >= 0 && int64(rec.Offset) >= q.ToOffset {
 		return false
 	}
 	if q.Key == "" {

@@ -111,8 +111,11 @@ func (set *sinkSet) searcher(v *config.View) *local.Sink {
 }
 
 func searchError(err error) error {
-	if errors.Is(err, local.ErrNotOpen) {
+	switch {
+	case errors.Is(err, local.ErrNotOpen):
 		return fmt.Errorf("%w: %v", server.ErrUnavailable, err)
+	case errors.Is(err, local.ErrQuery):
+		return fmt.Errorf("%w: %v", server.ErrBadRequest, err)
 	}
 	return err
 }

@@ -45,7 +45,7 @@ func newSourceRunner(cfg *config.Source, connector connectors.Connector, log eve
 
 // final reports whether an error of a source will not go away by trying again.
 func final(err error) bool {
-	for _, e := range []error{connectors.ErrPositionLost, connectors.ErrRewound, connectors.ErrUnknownSlot, connectors.ErrPrerequisite} {
+	for _, e := range []error{connectors.ErrPositionLost, connectors.ErrRewound, connectors.ErrUnknownSlot, connectors.ErrPrerequisite, eventlog.ErrPartitionCount} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -38,7 +38,7 @@ func (d *Daemon) Status() server.Status {
 	} else {
 		d.viewStatus(&s, v)
 	}
-	s.Notices = notices(d.cfg)
+	s.Notices = append(notices(d.cfg), retained(d.cfg, s.Sources)...)
 	s.Ready = len(s.Reasons) == 0
 	return s
 }
@@ -99,6 +99,18 @@ func notices(cfg *config.Config) []string {
 	}
 	if cfg.Server.InsecurePlaintext && cfg.Server.TLSCert == "" {
 		out = append(out, "the server speaks plain HTTP (server.insecure_plaintext)")
+	}
+	return out
+}
+
+// retained is what on_limit: alert says: sources for which the server keeps more log than it should.
+func retained(cfg *config.Config, sources []server.SourceStatus) []string {
+	var out []string
+	for _, s := range sources {
+		limit := cfg.Source(s.Name).MaxRetainedWAL
+		if limit > 0 && s.RetainedBytes > int64(limit) {
+			out = append(out, fmt.Sprintf("the server keeps %s of log for source %q, more than max_retained_wal", config.Size(s.RetainedBytes), s.Name))
+		}
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -106,20 +107,36 @@ func (d *Daemon) setBuilding(text string) {
 // checkViews compiles every view against the sources' tables as they are. A
 // source that does not answer is passed over if the log knows its tables.
 func (d *Daemon) checkViews(ctx context.Context) error {
-	catalog := map[string]*change.Schema{}
+	catalog, logged := map[string]*change.Schema{}, map[string]*change.Schema{}
 	for _, s := range d.sources {
+		known, err := (&connectors.LogHistory{Log: d.log, Source: s.cfg.Name}).Schemas()
+		if err != nil {
+			return err
+		}
+		maps.Copy(logged, known)
 		tables, err := d.tablesOf(ctx, s)
 		if err != nil {
 			return err
 		}
-		for topic, t := range tables {
-			catalog[topic] = t
-		}
+		maps.Copy(catalog, tables)
 	}
 	var problems config.Problems
 	for _, v := range d.cfg.Views {
-		if !d.stopped(v) {
-			problems = append(problems, compileProblems(d.cfg, v, catalog)...)
+		if d.stopped(v) {
+			continue
+		}
+		found := compileProblems(d.cfg, v, catalog)
+		if len(found) == 0 || len(uncaptured(d.cfg, v)) > 0 {
+			problems = append(problems, found...)
+			continue
+		}
+		// A column that was renamed since the view was built is followed.
+		keeps, err := derive.Keeps(d.dir.stateDir(), join.New(definition(v)), func(topic string) (*change.Schema, bool) { s, ok := logged[topic]; return s, ok })
+		if err != nil {
+			return fmt.Errorf("look for view %s in the state: %w", v.Name, err)
+		}
+		if !keeps {
+			problems = append(problems, found...)
 		}
 	}
 	return problems.Err()
@@ -159,7 +176,13 @@ func (d *Daemon) tablesOf(ctx context.Context, s *sourceRunner) (map[string]*cha
 func runnerOptions(cfg *config.Config, log eventlog.Log, stateDir string, logger *slog.Logger) derive.Options {
 	o := derive.Options{
 		Log: log, StateDir: stateDir, Logger: logger, Restore: join.Restore,
-		Partitions: func(view string) int { return cfg.Log.Topic(change.TopicView + change.EscapeName(view)).Partitions },
+		Topic: func(view string) eventlog.TopicSpec {
+			spec := topicSpec(cfg, change.TopicView+change.EscapeName(view))
+			if v := cfg.View(view); v != nil && v.Partitions > 0 {
+				spec.Partitions = v.Partitions
+			}
+			return spec
+		},
 	}
 	for _, v := range cfg.Views {
 		o.Views = append(o.Views, join.New(definition(v)))

@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/tailwater/tailwater/change"
@@ -132,34 +130,6 @@ func (s *Sink) Get(view, id string) ([]byte, error) {
 		return nil, err
 	}
 	return t.get(id)
-}
-
-// Views returns the views whose index is open, in order.
-func (s *Sink) Views() []string {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	var names []string
-	for n := range s.open {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// Unused returns the folders of views that are not among those named.
-func (s *Sink) Unused(views []string) ([]string, error) {
-	entries, err := os.ReadDir(s.opts.Dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("read the folder of the local index: %w", err)
-	}
-	var unused []string
-	for _, e := range entries {
-		name, err := change.UnescapeName(e.Name())
-		if e.IsDir() && err == nil && !strings.HasPrefix(e.Name(), ".") && !slices.Contains(views, name) {
-			unused = append(unused, filepath.Join(s.opts.Dir, e.Name()))
-		}
-	}
-	return unused, nil
 }
 
 // Close closes every index that is still open.
