@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/eventlog"
@@ -21,8 +22,9 @@ type IngestOptions struct {
 	Logger *slog.Logger
 	// Spec returns how a topic is made; default: four partitions, compacted.
 	Spec func(topic string) eventlog.TopicSpec
-	// QueueLen bounds the batches waiting for the log; default 64.
-	QueueLen int
+	// QueueLen and QueueBytes bound the batches waiting for the log; default 64 and 64 MiB.
+	QueueLen   int
+	QueueBytes int64
 	// GroupBytes bounds a group appended at once; default 4 MiB.
 	GroupBytes int
 	// FullRetry is the pause before a full log is tried again; default 1s.
@@ -46,6 +48,9 @@ func NewIngest(opts IngestOptions) *Ingest {
 	}
 	if opts.QueueLen <= 0 {
 		opts.QueueLen = 64
+	}
+	if opts.QueueBytes <= 0 {
+		opts.QueueBytes = 64 << 20
 	}
 	if opts.GroupBytes <= 0 {
 		opts.GroupBytes = 4 << 20
@@ -74,12 +79,13 @@ func (in *Ingest) Run(ctx context.Context, src Source) error {
 		return fmt.Errorf("read the schemas of source %q: %w", in.opts.Source, err)
 	}
 	queue := make(chan *change.Batch, in.opts.QueueLen) // bounded: a slow log slows the source
+	room := semaphore.NewWeighted(in.opts.QueueBytes)
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		defer close(queue) // its only sender
-		return receive(gctx, src, queue)
+		return in.receive(gctx, src, queue, room)
 	})
-	g.Go(func() error { return in.store(gctx, src, queue) })
+	g.Go(func() error { return in.store(gctx, src, queue, room) })
 	err = g.Wait()
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil
@@ -87,10 +93,16 @@ func (in *Ingest) Run(ctx context.Context, src Source) error {
 	return err
 }
 
-func receive(ctx context.Context, src Source, queue chan<- *change.Batch) error {
+// weight is what a batch takes of the queue's room; one batch always fits.
+func (in *Ingest) weight(b *change.Batch) int64 { return min(int64(b.Size())+1, in.opts.QueueBytes) }
+
+func (in *Ingest) receive(ctx context.Context, src Source, queue chan<- *change.Batch, room *semaphore.Weighted) error {
 	for {
 		b, err := src.Next(ctx)
 		if err != nil {
+			return err
+		}
+		if err := room.Acquire(ctx, in.weight(b)); err != nil {
 			return err
 		}
 		select {
@@ -102,7 +114,7 @@ func receive(ctx context.Context, src Source, queue chan<- *change.Batch) error 
 }
 
 // store appends what has come, as much at once as is waiting.
-func (in *Ingest) store(ctx context.Context, src Source, queue <-chan *change.Batch) error {
+func (in *Ingest) store(ctx context.Context, src Source, queue <-chan *change.Batch, room *semaphore.Weighted) error {
 	for {
 		var g group
 		b, ok := <-queue
@@ -110,6 +122,7 @@ func (in *Ingest) store(ctx context.Context, src Source, queue <-chan *change.Ba
 			return ctx.Err()
 		}
 		for ok {
+			room.Release(in.weight(b))
 			if b.Sweep != nil {
 				if err := in.flush(ctx, src, &g); err != nil {
 					return err

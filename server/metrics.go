@@ -45,8 +45,12 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	send(logFrontier, gauge, float64(s.Log.FrontierCSN))
 	for _, x := range s.Sources {
 		send(sourceLagSeconds, gauge, x.LagSeconds, x.Name)
-		send(sourceLagBytes, gauge, float64(x.LagBytes), x.Name)
-		send(sourceRetainedBytes, gauge, float64(x.RetainedBytes), x.Name)
+		if x.LagBytes >= 0 { // -1 is unknown
+			send(sourceLagBytes, gauge, float64(x.LagBytes), x.Name)
+		}
+		if x.RetainedBytes >= 0 {
+			send(sourceRetainedBytes, gauge, float64(x.RetainedBytes), x.Name)
+		}
 		for op, n := range x.Rows {
 			send(sourceRows, counter, float64(n), x.Name, op)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -86,6 +87,10 @@ type Options struct {
 	Logger *slog.Logger
 	// Token, if set, is asked for as a bearer token by everything but health and readiness.
 	Token string
+	// AnyHost takes requests by whatever name; else, without a token, only those
+	// that name an address or localhost: a name of somebody else's may lead a
+	// browser here (DNS rebinding).
+	AnyHost bool
 }
 
 // New returns the handler of all paths.
@@ -118,8 +123,28 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusNotFound, "Not found", "no such path: "+r.Method+" "+r.URL.Path)
 	})
-	open.Handle("/", authorize(o.Token, sameOrigin(mux)))
+	var inner http.Handler = sameOrigin(mux)
+	if o.Token == "" && !o.AnyHost {
+		inner = ownHost(inner)
+	}
+	open.Handle("/", authorize(o.Token, inner))
 	return open
+}
+
+// ownHost refuses requests that came by another name than an address or localhost.
+func ownHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if h, _, err := net.SplitHostPort(host); err == nil {
+			host = h
+		}
+		socket := r.RemoteAddr == "@" || r.RemoteAddr == ""
+		if !socket && host != "localhost" && net.ParseIP(strings.Trim(host, "[]")) == nil {
+			problem(w, http.StatusForbidden, "Forbidden", "ask by address or as localhost; for other names set server.token, or server.insecure_no_auth")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // sameOrigin refuses what a page of another origin makes a browser send: without
@@ -197,7 +222,7 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case r.Context().Err() != nil:
 		return
 	default:
-		h.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+		h.log.Error("request failed", "request", r.Pattern, "err", err) // the path may hold a document's id
 		problem(w, http.StatusInternalServerError, "Failed", err.Error())
 	}
 }

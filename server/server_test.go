@@ -63,6 +63,7 @@ func (f *fake) Reload(context.Context) error                             { retur
 func request(t *testing.T, h http.Handler, method, path, body string, header ...string) (int, string, http.Header) {
 	t.Helper()
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Host = "127.0.0.1:7171"
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
@@ -132,6 +133,23 @@ func TestToken(t *testing.T) {
 	}
 	if code, _, _ := request(t, h, "GET", "/v1/status", "", "Authorization", "Bearer secret"); code != 200 {
 		t.Errorf("with the token: %d", code)
+	}
+}
+
+// TestOtherHost: a page that a foreign name leads here reads nothing.
+func TestOtherHost(t *testing.T) {
+	for _, tt := range []struct {
+		host string
+		any  bool
+		want int
+	}{{"evil.example", false, 403}, {"evil.example:7171", false, 403}, {"localhost:7171", false, 200}, {"[::1]:7171", false, 200}, {"evil.example", true, 200}} {
+		r := httptest.NewRequest("GET", "/v1/status", nil)
+		r.Host = tt.host
+		w := httptest.NewRecorder()
+		New(Options{Daemon: &fake{}, AnyHost: tt.any}).ServeHTTP(w, r)
+		if w.Code != tt.want {
+			t.Errorf("host %s, any=%v: %d, want %d", tt.host, tt.any, w.Code, tt.want)
+		}
 	}
 }
 

@@ -47,6 +47,7 @@ func (c *Connector) Describe(ctx context.Context) (*connectors.Description, erro
 		return nil, fmt.Errorf("source %s: %w", c.opts.Source, err)
 	}
 	v.warnUnknown(tables)
+	v.warnFolded(ctx, s, tables)
 	if err := v.checkReplication(ctx, &c.opts); err != nil {
 		return nil, err
 	}
@@ -166,6 +167,9 @@ func (c *Connector) start(ctx context.Context, h connectors.History, schemas map
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", o.Source, err)
 	}
+	folded := &survey{}
+	folded.warnFolded(ctx, sql, tables)
+	c.warn(folded.problems)
 	var oids []uint32
 	for _, t := range tables {
 		oids = append(oids, t.oid)

@@ -119,7 +119,7 @@ func (s *session) settle(updates []Update, results []Result, letters *[]letter) 
 			}
 		case Rejected:
 			if s.opts.RejectStops {
-				return nil, "", fmt.Errorf("%w: document %q of view %q was rejected and on_reject is stop: %s", ErrStopped, u.ID, s.opts.View.Name, r.Reason)
+				return nil, "", fmt.Errorf("%w: a document of view %q, version %d, was rejected and on_reject is stop: %s", ErrStopped, s.opts.View.Name, u.Version, r.Reason)
 			}
 			rejected++
 			*letters = append(*letters, letter{id: u.ID, reason: r.Reason, version: u.Version})

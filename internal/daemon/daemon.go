@@ -115,7 +115,7 @@ func (d *Daemon) build() error {
 		if err != nil {
 			return err
 		}
-		d.sources = append(d.sources, newSourceRunner(s, c, d.log, func(topic string) eventlog.TopicSpec { return topicSpec(d.cfg, topic) }, d.logger))
+		d.sources = append(d.sources, newSourceRunner(s, c, d.log, d.dir.path, func(topic string) eventlog.TopicSpec { return topicSpec(d.cfg, topic) }, d.logger))
 	}
 	var err error
 	d.sinks, err = newSinkSet(d.cfg, d.dir.localDir(), d.log, d.logger)

@@ -13,6 +13,7 @@ import (
 	"github.com/tailwater/tailwater/config"
 	"github.com/tailwater/tailwater/connectors"
 	"github.com/tailwater/tailwater/derive"
+	"github.com/tailwater/tailwater/derive/join"
 	"github.com/tailwater/tailwater/derive/sink"
 	"github.com/tailwater/tailwater/eventlog/seglog"
 )
@@ -138,6 +139,9 @@ func dropViews(cfg *config.Config, dir *dataDir, log *seglog.Log, dry bool, logg
 	if !exists(dir.stateDir()) {
 		return nil
 	}
+	if dry {
+		return sayUnused(cfg, dir, step)
+	}
 	runner, err := derive.Open(runnerOptions(cfg, log, dir.stateDir(), logger))
 	if err != nil {
 		return err
@@ -146,10 +150,22 @@ func dropViews(cfg *config.Config, dir *dataDir, log *seglog.Log, dry bool, logg
 	for _, name := range runner.Unused() {
 		step(fmt.Sprintf("state of view %q", name))
 	}
-	if !dry {
-		_, err = runner.DropUnused()
-	}
+	_, err = runner.DropUnused()
 	return err
+}
+
+// sayUnused names the views whose state would go; it writes nothing.
+func sayUnused(cfg *config.Config, dir *dataDir, step func(string)) error {
+	r, err := derive.OpenReadOnly(dir.stateDir(), join.Restore)
+	if err != nil {
+		return err
+	}
+	for _, s := range r.Stats() {
+		if cfg.View(s.Name) == nil {
+			step(fmt.Sprintf("state of view %q", s.Name))
+		}
+	}
+	return r.Close()
 }
 
 func dropLocal(dir *dataDir, wanted map[string]bool, dry bool, step func(string)) error {

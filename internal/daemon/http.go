@@ -30,7 +30,7 @@ func (d *Daemon) serve(ctx context.Context) error {
 		socket.Close()
 		return fmt.Errorf("listen on server.listen: %w; another program has the address, or give another", err)
 	}
-	handler := server.New(server.Options{Daemon: d, Logger: d.logger, Token: d.cfg.Server.Token.Reveal()})
+	handler := server.New(server.Options{Daemon: d, Logger: d.logger, Token: d.cfg.Server.Token.Reveal(), AnyHost: d.cfg.Server.InsecureNoAuth})
 	srv := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return served(srv.Serve(socket)) })

@@ -35,17 +35,17 @@ type sourceRunner struct {
 	once   sync.Once
 }
 
-func newSourceRunner(cfg *config.Source, connector connectors.Connector, log eventlog.Log, spec func(string) eventlog.TopicSpec, logger *slog.Logger) *sourceRunner {
+func newSourceRunner(cfg *config.Source, connector connectors.Connector, log eventlog.Log, dir string, spec func(string) eventlog.TopicSpec, logger *slog.Logger) *sourceRunner {
 	logger = logger.With("source", cfg.Name)
 	return &sourceRunner{
 		cfg: cfg, connector: connector, log: log, logger: logger, state: "connecting", opened: make(chan struct{}),
-		ingest: connectors.NewIngest(connectors.IngestOptions{Log: log, Source: cfg.Name, Logger: logger, Spec: spec}),
+		ingest: connectors.NewIngest(connectors.IngestOptions{Log: &reservedLog{Log: log, path: dir, usage: fileSystem}, Source: cfg.Name, Logger: logger, Spec: spec}),
 	}
 }
 
 // final reports whether an error of a source will not go away by trying again.
 func final(err error) bool {
-	for _, e := range []error{connectors.ErrPositionLost, connectors.ErrRewound, connectors.ErrUnknownSlot, connectors.ErrPrerequisite, eventlog.ErrPartitionCount} {
+	for _, e := range []error{connectors.ErrPositionLost, connectors.ErrRewound, connectors.ErrUnknownSlot, connectors.ErrPrerequisite, eventlog.ErrTooLarge, eventlog.ErrPartitionCount} {
 		if errors.Is(err, e) {
 			return true
 		}

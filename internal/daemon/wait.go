@@ -146,15 +146,17 @@ func (w *waiter) end(ctx context.Context, s *sourceRunner) (change.Position, err
 		if err := s.failure(); err != nil {
 			return change.Position{}, err
 		}
-		if s.discover(ctx) == nil {
-			end, err := s.connector.End(ctx)
-			if err == nil {
+		err := s.discover(ctx)
+		if err == nil {
+			var end change.Position
+			if end, err = s.connector.End(ctx); err == nil {
 				return end, nil
 			}
-			if final(err) {
-				return end, err
-			}
 		}
+		if final(err) {
+			return change.Position{}, err
+		}
+		w.doing = fmt.Sprintf("source %q to answer: %v", s.cfg.Name, err)
 		if err := backoff.Wait(ctx); err != nil {
 			return change.Position{}, err
 		}
