@@ -45,6 +45,13 @@ func (s *scripted) Confirm(pos change.Position) {
 	}
 }
 
+// count returns how many positions were confirmed.
+func (s *scripted) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.confirmed)
+}
+
 func (s *scripted) Stats() SourceStats { return SourceStats{} }
 func (s *scripted) Close() error       { return nil }
 
@@ -407,13 +414,13 @@ func TestFullLogOnlyWaits(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- in.Run(ctx, src) }()
 		synctest.Wait()
-		if !in.Full() || len(src.confirmed) != 0 {
-			t.Errorf("full=%v confirmed=%v", in.Full(), src.confirmed)
+		if !in.Full() || src.count() != 0 {
+			t.Errorf("full=%v confirmed=%d", in.Full(), src.count())
 		}
 		time.Sleep(10 * time.Second) // of the bubble's clock
 		synctest.Wait()
-		if in.Full() || len(src.confirmed) != 1 {
-			t.Errorf("after there is space: full=%v confirmed=%v", in.Full(), src.confirmed)
+		if in.Full() || src.count() != 1 {
+			t.Errorf("after there is space: full=%v confirmed=%d", in.Full(), src.count())
 		}
 		cancel()
 		if err := <-done; err != nil {

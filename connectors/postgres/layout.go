@@ -188,7 +188,8 @@ func (c *catalog) atPosition(ctx context.Context, s *session, m relationMessage)
 	}
 	keyFromMessage(r, attrs, m)
 	if r.key() == nil {
-		return nil, fmt.Errorf("table %s lost its primary key: ALTER TABLE %s ADD PRIMARY KEY (…); or exclude it: %w", r, r.sql(), connectors.ErrPrerequisite)
+		fault, fix := unfit(r)
+		return nil, fmt.Errorf("table %s cannot be captured any more, %s: %s Or exclude it. Then start again: %w", r, fault, fix, connectors.ErrPrerequisite)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -286,7 +286,7 @@ func (s *source) copyData(ctx context.Context, a *assembler, body []byte) error 
 			s.received.Store(start)
 		}
 		if err := a.message(r.b); err != nil {
-			return fmt.Errorf("source %s: at %s: %w", s.o.Source, LSN(start), err)
+			return fmt.Errorf("source %s: at %s: %w", s.o.Source, LSN(s.received.Load()), err) // start is 0 for what describes a table
 		}
 		return nil
 	case 'k':
