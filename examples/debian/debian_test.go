@@ -28,7 +28,7 @@ func TestDebian(t *testing.T) {
 	search, prefix := testkit.OpenSearch(t)
 	cache := testkit.RedisAddr(t)
 	ctx := t.Context()
-	n, err := Load(ctx, dsn, index(t), limit(t))
+	n, err := Load(ctx, dsn, index(t), share(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestDebian(t *testing.T) {
 	t.Cleanup(func() { d.Kill(); d.Run("drop", "--source", "debian", "--yes") })
 	start := time.Now()
 	d.Start()
-	d.Wait("--timeout", "280s")
+	d.Wait("--timeout", "600s")
 	t.Logf("in all sinks after %.1f s", time.Since(start).Seconds())
 	compare(ctx, t, d, dsn, search, prefix+"-debian", cache, name)
 
@@ -46,23 +46,23 @@ func TestDebian(t *testing.T) {
 		t.Fatal(err)
 	}
 	start = time.Now()
-	d.Wait("--timeout", "280s")
+	d.Wait("--timeout", "600s")
 	t.Logf("mutations in all sinks after %.1f s", time.Since(start).Seconds())
 	compare(ctx, t, d, dsn, search, prefix+"-debian", cache, name)
 }
 
-// limit bounds the packages: TAILWATER_DEBIAN_PACKAGES, 0 for all; by default
-// enough for hot parents without taking minutes.
-func limit(t *testing.T) int {
-	text := os.Getenv("TAILWATER_DEBIAN_PACKAGES")
+// share is how much of the index is loaded, of a thousand packages:
+// TAILWATER_DEBIAN_PERMILLE, by default what does not take minutes.
+func share(t *testing.T) uint32 {
+	text := os.Getenv("TAILWATER_DEBIAN_PERMILLE")
 	if text == "" {
-		return 15000
+		return 120
 	}
-	n, err := strconv.Atoi(text)
+	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		t.Fatalf("TAILWATER_DEBIAN_PACKAGES: %v", err)
+		t.Fatalf("TAILWATER_DEBIAN_PERMILLE: %v", err)
 	}
-	return n
+	return uint32(n)
 }
 
 func index(t *testing.T) io.Reader {

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"strings"
 
@@ -28,15 +29,25 @@ var MutateSQL string
 //go:embed tailwater.yaml
 var Config string
 
-// Load makes the tables and fills them from an index, in one transaction. limit
-// bounds the packages; 0 loads all. It returns their number.
-func Load(ctx context.Context, dsn string, index io.Reader, limit int) (int, error) {
+// hot are packages that many others depend on; a part of the index has them too.
+var hot = map[string]bool{"libc6": true, "zlib1g": true, "libgcc-s1": true, "libstdc++6": true, "python3": true, "perl": true}
+
+// taken tells whether a part of the index, so many of a thousand packages, has this one.
+func taken(name string, perMille uint32) bool {
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return h.Sum32()%1000 < perMille || hot[name]
+}
+
+// Load makes the tables and fills them from an index, in one transaction: with
+// all packages, or with so many of a thousand. It returns their number.
+func Load(ctx context.Context, dsn string, index io.Reader, perMille uint32) (int, error) {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return 0, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	t, err := read(index, limit)
+	t, err := read(index, perMille)
 	if err != nil {
 		return 0, fmt.Errorf("read the package index: %w", err)
 	}
@@ -75,7 +86,7 @@ type tables struct {
 	maintainers, sections, packages, tags, packageTags, dependencies [][]any
 }
 
-func read(index io.Reader, limit int) (*tables, error) {
+func read(index io.Reader, perMille uint32) (*tables, error) {
 	t := &tables{}
 	known := map[string]bool{}
 	once := func(kind, name string) bool {
@@ -85,7 +96,7 @@ func read(index io.Reader, limit int) (*tables, error) {
 		return !was
 	}
 	err := Parse(index, func(p *Package) error {
-		if limit > 0 && len(t.packages) >= limit {
+		if !taken(p.Name, perMille) {
 			return nil
 		}
 		if once("maintainer", p.MaintainerEmail) {

@@ -170,10 +170,10 @@ type Result struct {
 
 // Run runs another tailwater command on the same configuration and returns
 // how it ended; it fails the test only if the command could not be run or
-// takes longer than five minutes.
+// takes longer than twelve minutes.
 func (d *Daemon) Run(args ...string) Result {
 	d.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 12*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, d.bin, append(args, "-c", d.Config)...)
 	var stdout, stderr bytes.Buffer

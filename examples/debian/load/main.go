@@ -29,7 +29,7 @@ func run(ctx context.Context, dsn string, mutate bool) error {
 		fmt.Printf("changed in %.1f s\n", time.Since(start).Seconds())
 		return nil
 	}
-	n, err := debian.Load(ctx, dsn, os.Stdin, 0)
+	n, err := debian.Load(ctx, dsn, os.Stdin, 1000)
 	if err != nil {
 		return err
 	}
