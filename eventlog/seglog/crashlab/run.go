@@ -106,7 +106,11 @@ func (l *life) session() Faults {
 		return l.after(l.refusedToOpen(err))
 	}
 	l.log = log
-	f := l.model.compare(log, l.report)
+	f := l.model.compare(log, func(format string, args ...any) {
+		if l.crashed == nil {
+			l.report(format, args...)
+		}
+	})
 	if l.crashed != nil {
 		f = Faults{} // what it read after the lights went out does not count
 	}
