@@ -58,6 +58,7 @@ type LogStatus struct {
 // ViewStatus describes one view.
 type ViewStatus struct {
 	Name        string  `json:"name"`
+	Fingerprint string  `json:"fingerprint,omitempty"` // of the definition that outputs
 	State       string  `json:"state"`
 	Reason      string  `json:"reason,omitempty"`
 	Documents   int64   `json:"documents"`

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"syscall"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -57,12 +59,32 @@ func OpenStore(dir string, o Options) (*Store, error) {
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
-	db, err := pebble.Open(dir, opts)
+	db, err := openLocked(dir, opts)
 	if err != nil {
 		cache.Unref()
+		if errors.Is(err, syscall.EAGAIN) {
+			err = errors.New("another process has it open; try again when that has ended")
+		}
 		return nil, fmt.Errorf("open state %s: %w", dir, err)
 	}
 	return &Store{db: db, cache: cache}, nil
+}
+
+// How long a store waits for its lock: a command that reads a stopped data
+// directory holds it for a moment.
+const (
+	lockWait  = 5 * time.Second
+	lockPause = 50 * time.Millisecond
+)
+
+// openLocked opens the store once its lock is free.
+func openLocked(dir string, opts *pebble.Options) (*pebble.DB, error) {
+	for until := time.Now().Add(lockWait); ; time.Sleep(lockPause) {
+		db, err := pebble.Open(dir, opts)
+		if err == nil || !errors.Is(err, syscall.EAGAIN) || time.Now().After(until) {
+			return db, err
+		}
+	}
 }
 
 // logger sends the engine's own words to slog; they name files, never keys.

@@ -105,6 +105,61 @@ func TestSchemaChanges(t *testing.T) {
 	}
 }
 
+// TestDroppedColumn: a view whose column was dropped stops alone, with its reason,
+// while running and after a restart; the others go on.
+func TestDroppedColumn(t *testing.T) {
+	dsn, f, d := library(t)
+	f.views = shelf + "\n  people: { from: lib.public.authors, fields: [id, name] }\n"
+	d.SetConfig(f.String())
+	d.Start()
+	equal(t, d, dsn)
+	testkit.Exec(t, dsn, "ALTER TABLE books DROP COLUMN body", "UPDATE books SET title = 'x' WHERE id = 1", "UPDATE authors SET name = 'y' WHERE id = 1")
+	for _, when := range []string{"running", "after a restart"} {
+		d.MustRun("wait", "--view", "people", "--timeout", "60s")
+		testkit.CompareView(t, d.ViewDocs("people"), dsn, "SELECT id, json_build_object('id', id, 'name', name)::text FROM authors")
+		if out := d.MustRun("status", "--json"); !strings.Contains(out, `view \"shelf\" is stopped: `) || !strings.Contains(out, "body") {
+			t.Errorf("%s: the status has no reason:\n%s", when, out)
+		}
+		if when == "running" {
+			d.Restart()
+		}
+	}
+}
+
+// TestPlanBesideTheDaemon: plan asks the daemon, and neither stands in the other's way.
+func TestPlanBesideTheDaemon(t *testing.T) {
+	dsn, _, d := library(t)
+	if out := d.MustRun("plan"); !strings.Contains(out, "build view") || !strings.Contains(out, "snapshot") {
+		t.Errorf("before the first run:\n%s", out)
+	}
+	d.Start()
+	equal(t, d, dsn)
+	if out := d.MustRun("plan"); !strings.Contains(out, "nothing to do") {
+		t.Errorf("beside the daemon:\n%s", out)
+	}
+	d.Stop()
+	if out := d.MustRun("plan"); !strings.Contains(out, "nothing to do") {
+		t.Errorf("after the daemon:\n%s", out)
+	}
+}
+
+// TestStoppedBeforeTheSource: a daemon that is told to stop before its source
+// ever answered says nothing of the tables and exits with 0.
+func TestStoppedBeforeTheSource(t *testing.T) {
+	f := file{dsn: "postgres://postgres@127.0.0.1:1/db?sslmode=disable", name: testkit.Name(t), addr: freeAddr(t)}
+	d := testkit.NewDaemon(t, f.String())
+	d.Start()
+	testkit.Eventually(t, waitLong, "the daemon tries to connect", func() error {
+		if !strings.Contains(d.RunLogs(), "source interrupted") {
+			return errorf("not yet")
+		}
+		return nil
+	})
+	if code := d.Stop(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, d.RunLogs())
+	}
+}
+
 // TestNewTable: a table that comes to match a glob is captured before wait answers.
 func TestNewTable(t *testing.T) {
 	dsn, f, d := library(t)

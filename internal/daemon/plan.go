@@ -2,10 +2,14 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/config"
@@ -14,6 +18,7 @@ import (
 	"github.com/tailwater/tailwater/derive/join"
 	"github.com/tailwater/tailwater/derive/sink"
 	"github.com/tailwater/tailwater/eventlog/seglog"
+	"github.com/tailwater/tailwater/server"
 )
 
 // Step is one thing that a run would do.
@@ -92,7 +97,33 @@ func (p *planner) readDataDir() error {
 	for name := range marks {
 		p.cursors[name] = true
 	}
+	if p.askDaemon() {
+		return nil
+	}
 	return p.readViews()
+}
+
+// askDaemon takes the views' fingerprints from the daemon that runs on the data
+// directory; ok is false if none does.
+func (p *planner) askDaemon() (ok bool) {
+	socket := p.cfg.SocketPath()
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}}
+	defer client.CloseIdleConnections()
+	resp, err := client.Get("http://tailwater/v1/views")
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	var views []server.ViewStatus
+	if resp.StatusCode != http.StatusOK || json.NewDecoder(resp.Body).Decode(&views) != nil {
+		return false
+	}
+	for _, v := range views {
+		p.built[v.Name] = v.Fingerprint
+	}
+	return true
 }
 
 func (p *planner) readViews() error {

@@ -62,7 +62,7 @@ func (d *Daemon) viewStatus(s *server.Status, v *viewSet) {
 		if view == nil {
 			continue // no longer configured; drop --unused removes it
 		}
-		st := server.ViewStatus{Name: x.Name, State: string(x.State), Reason: x.Reason, Documents: x.Documents, AppliedCSN: uint64(x.Applied), CompleteCSN: uint64(x.CompleteCSN),
+		st := server.ViewStatus{Name: x.Name, Fingerprint: x.Fingerprint, State: string(x.State), Reason: x.Reason, Documents: x.Documents, AppliedCSN: uint64(x.Applied), CompleteCSN: uint64(x.CompleteCSN),
 			Pending: x.Pending, Searchable: d.sinks.searcher(view) != nil}
 		if x.CompleteCSN < d.log.Frontier() && !x.LastCommit.IsZero() {
 			st.LagSeconds = max(0, time.Since(x.LastCommit).Seconds())

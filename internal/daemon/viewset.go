@@ -107,18 +107,16 @@ func (d *Daemon) setBuilding(text string) {
 // checkViews compiles every view against the sources' tables as they are. A
 // source that does not answer is passed over if the log knows its tables.
 func (d *Daemon) checkViews(ctx context.Context) error {
-	catalog, logged := map[string]*change.Schema{}, map[string]*change.Schema{}
+	catalog := map[string]*change.Schema{}
 	for _, s := range d.sources {
-		known, err := (&connectors.LogHistory{Log: d.log, Source: s.cfg.Name}).Schemas()
-		if err != nil {
-			return err
-		}
-		maps.Copy(logged, known)
 		tables, err := d.tablesOf(ctx, s)
 		if err != nil {
 			return err
 		}
 		maps.Copy(catalog, tables)
+	}
+	if ctx.Err() != nil {
+		return nil // asked to stop: nothing is known of the tables
 	}
 	var problems config.Problems
 	for _, v := range d.cfg.Views {
@@ -130,8 +128,8 @@ func (d *Daemon) checkViews(ctx context.Context) error {
 			problems = append(problems, found...)
 			continue
 		}
-		// A column that was renamed since the view was built is followed.
-		keeps, err := derive.Keeps(d.dir.stateDir(), join.New(definition(v)), func(topic string) (*change.Schema, bool) { s, ok := logged[topic]; return s, ok })
+		// A column that was renamed since the view was built is followed; one that was dropped stops that view alone.
+		keeps, err := derive.Keeps(d.dir.stateDir(), join.New(definition(v)))
 		if err != nil {
 			return fmt.Errorf("look for view %s in the state: %w", v.Name, err)
 		}

@@ -84,6 +84,9 @@ func (f fake) run() int {
 		docs, _ := Expected(ctx, f.dsn)
 		_, _ = w.Write(docs[r.PathValue("id")])
 	})
+	mux.HandleFunc("/v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, `{"sinks":[{"sink":"find","state":"live","written":1}]}`)
+	})
 	server := http.Server{Addr: f.listen, Handler: mux}
 	go func() {
 		<-ctx.Done()

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -84,6 +85,45 @@ func (r *runner) awaitFirst(ctx context.Context) (string, error) {
 	return first, nil
 }
 
+// awaitFilled waits until the index holds everything, so that what the guide
+// invites to is true, and tells how far it is meanwhile.
+func (r *runner) awaitFilled(ctx context.Context) error {
+	told := time.Now()
+	err := poll(ctx, 10*time.Minute, func() error {
+		if err := r.daemon.alive(); err != nil {
+			return &finalError{err}
+		}
+		body, err := r.fetch(ctx, "/v1/status")
+		if err != nil {
+			return err
+		}
+		var s struct {
+			Sinks []struct {
+				Sink, State string
+				Written     int64
+			}
+		}
+		if err := json.Unmarshal(body, &s); err != nil {
+			return fmt.Errorf("read the status: %w", err)
+		}
+		for _, x := range s.Sinks {
+			if x.Sink == Sink && x.State == "live" {
+				return nil
+			}
+			if x.Sink == Sink && time.Since(told) > 5*time.Second {
+				told = time.Now()
+				r.say("The index is still filling: %d documents.", x.Written)
+			}
+		}
+		return errors.New("the index is still filling")
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the index: %w", err)
+	}
+	r.say("The index holds every document after %.1f s.", time.Since(r.began).Seconds())
+	return nil
+}
+
 // isJoined tells a document that every kind of join has filled: it has a brand
 // with a country, a review and a category.
 func isJoined(doc []byte) bool {
@@ -108,6 +148,9 @@ func (r *runner) show(ctx context.Context) error {
 	}
 	id, err := r.awaitFirst(ctx)
 	if err != nil {
+		return err
+	}
+	if err := r.awaitFilled(ctx); err != nil {
 		return err
 	}
 	r.say("%s", r.guide(id))
