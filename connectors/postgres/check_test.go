@@ -101,7 +101,7 @@ func TestConnectErrors(t *testing.T) {
 		{"database", with(func(u *url.URL) { u.Path = "/nowhere" }), "check the database name", true},
 		{"unreachable", with(func(u *url.URL) { u.Host = "127.0.0.1:1" }), "is the server running", false},
 		{"host", with(func(u *url.URL) { u.Host = "no-such-host.invalid"; u.RawQuery = "sslmode=verify-full" }), "is unknown", false},
-		{"role", with(func(u *url.URL) { u.User = url.UserPassword("nobody_"+role, "s3cret") }), "", true},
+		{"role", with(func(u *url.URL) { u.User = url.UserPassword("nobody_"+role, "s3cret") }), "check the user of the dsn, or CREATE ROLE", true},
 	} {
 		_, err := New(Options{Source: "s", DSN: tt.dsn, Tables: []string{"a"}}).Describe(t.Context())
 		if err == nil {

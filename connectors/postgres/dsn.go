@@ -237,7 +237,10 @@ func serverRefused(o *Options, cfg *pgconn.Config, at string, pe *pgconn.PgError
 	case "28P01":
 		hint = "check user and password of the dsn: "
 	case "28000":
-		hint = "pg_hba.conf must let this user in (for replication the database counts, not the word replication), with TLS if it says hostssl: "
+		hint = "check the user of the dsn, or CREATE ROLE " + quoteName(cfg.User) + " LOGIN REPLICATION: "
+		if strings.Contains(pe.Message, "pg_hba.conf") {
+			hint = "pg_hba.conf must let this user in (for replication the database counts, not the word replication), with TLS if it says hostssl: "
+		}
 	case "3D000":
 		hint = "check the database name of the dsn: "
 	case "42501":
