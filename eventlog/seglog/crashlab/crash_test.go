@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	rounds = flag.Int("rounds", 60, "lives of a log")
+	rounds = flag.Int("rounds", 30, "lives of a log")
 	flips  = flag.Int("flips", 500, "flipped bits")
 	seed   = flag.Int64("seed", 1, "seed of the random numbers")
 )
