@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/tailwater/tailwater/change"
+	"github.com/tailwater/tailwater/internal/testkit"
 )
 
 func ints(list ...int64) []change.Value {
@@ -138,10 +138,7 @@ func TestAggregateMemory(t *testing.T) {
 
 // TestPostgresAggregates compares sums and averages of random numbers with a server's.
 func TestPostgresAggregates(t *testing.T) {
-	url := os.Getenv("TAILWATER_TEST_POSTGRES")
-	if url == "" {
-		t.Skip("TAILWATER_TEST_POSTGRES is not set: no server to compare with")
-	}
+	url := testkit.Postgres(t)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)

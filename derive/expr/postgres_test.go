@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tailwater/tailwater/change"
+	"github.com/tailwater/tailwater/internal/testkit"
 )
 
 // The table that random expressions are evaluated over, here and by PostgreSQL.
@@ -189,10 +190,7 @@ func (g generator) cond(depth int) string {
 }
 
 func TestPostgresAgrees(t *testing.T) {
-	url := os.Getenv("TAILWATER_TEST_POSTGRES")
-	if url == "" {
-		t.Skip("TAILWATER_TEST_POSTGRES is not set: no server to compare with")
-	}
+	url := testkit.Postgres(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, url)

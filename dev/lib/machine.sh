@@ -29,3 +29,10 @@ need() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2 ||
     die "apt-get install ${missing[*]}: see above"
 }
+
+# package_index makes sure that apt-cache knows the packages, which the Debian example reads.
+package_index() {
+  [ "$(apt-cache dumpavail 2>/dev/null | grep -c '^Package:')" -lt 1000 ] || return 0
+  log "apt-get update"
+  as_root apt-get update -qq >&2
+}
