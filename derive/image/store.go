@@ -197,6 +197,9 @@ func (s *scanner) position(lower, upper []byte) error {
 	s.bounds[s.turn] = buf
 	opts := &s.opts[s.turn]
 	opts.LowerBound, opts.UpperBound = buf[:len(lower):len(lower)], buf[len(lower):]
+	if len(lower) == 0 {
+		opts.LowerBound = nil // the engine seeks to a bound that is there, and takes none of length 0
+	}
 	if s.it != nil && s.frozen {
 		s.it.SetBounds(opts.LowerBound, opts.UpperBound)
 		return nil
