@@ -335,11 +335,13 @@ func TestDamageIsRebuilt(t *testing.T) {
 			dir := t.TempDir()
 			_, target := open(t, dir)
 			build(t, target, up("1", `{"name":"a"}`, 1))
+			written, _ := target.Stamp()
 			must(t, target.Close())
 			tt.damage(t, filepath.Join(dir, change.EscapeName(testView.Name), "000001"))
 			_, target = open(t, dir)
-			if s, ok := target.Stamp(); ok {
-				t.Fatalf("a damaged index shows stamp %+v", s)
+			// bleve may fall back to an older state of its own: its stamp then tells that the target went back.
+			if s, ok := target.Stamp(); ok && !s.Before(written) {
+				t.Fatalf("a damaged index shows stamp %+v, not before %+v", s, written)
 			}
 			build(t, target, up("1", `{"name":"a"}`, 1))
 			if len(contents(t, target)) != 1 {
