@@ -125,6 +125,8 @@ var (
 // become visible whole or not at all. All methods may be called from any
 // goroutine.
 type Log interface {
+	Cleaner
+
 	// ID names the log for as long as its directory lives.
 	ID() [16]byte
 
@@ -219,6 +221,8 @@ type TopicStats struct {
 	Partitions int
 	Records    int64 // end offset minus start offset over all partitions, compaction holes included
 	Bytes      int64 // on disk, sealed
+	Dirty      int64 // bytes that compaction has not looked at
+	Horizon    CSN   // see Cleaner
 }
 
 // Stats describes the log at some moment.

@@ -31,6 +31,8 @@ type MemLog struct {
 	frontier eventlog.CSN
 	ingest   int64
 	changed  chan struct{}
+	cursors  map[string]eventlog.Cursor
+	horizons map[eventlog.TopicID]eventlog.CSN
 	closed   bool
 	appends  int64
 	bytes    int64
@@ -52,7 +54,7 @@ func Mem() *MemLog {
 	m := &MemLog{
 		byName: map[string]eventlog.TopicID{}, parts: map[memPart]*memPartition{},
 		sources: map[string]eventlog.SourceState{}, marks: map[string]eventlog.Checkpoint{},
-		changed: make(chan struct{}), next: 1,
+		cursors: map[string]eventlog.Cursor{}, horizons: map[eventlog.TopicID]eventlog.CSN{}, changed: make(chan struct{}), next: 1,
 	}
 	if _, err := rand.Read(m.id[:]); err != nil {
 		panic(err) // crypto/rand never fails on a supported system
@@ -317,6 +319,45 @@ func (m *MemLog) Checkpoints() (map[string]eventlog.Checkpoint, error) {
 	defer m.mu.Unlock()
 	return maps.Clone(m.marks), nil
 }
+
+// SetCursor registers or moves a consumer's cursor; nil removes it.
+func (m *MemLog) SetCursor(consumer string, c *eventlog.Cursor) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.closed:
+		return eventlog.ErrClosed
+	case c == nil:
+		delete(m.cursors, consumer)
+	default:
+		m.cursors[consumer] = eventlog.Cursor{Topics: slices.Clone(c.Topics), Passed: c.Passed, Values: c.Values}
+	}
+	return nil
+}
+
+// Cursors returns all cursors.
+func (m *MemLog) Cursors() map[string]eventlog.Cursor {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.cursors)
+}
+
+// Horizon returns 0 unless SetHorizon was called: this log removes nothing.
+func (m *MemLog) Horizon(topic eventlog.TopicID) eventlog.CSN {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.horizons[topic]
+}
+
+// SetHorizon makes consumers believe that values below csn were removed.
+func (m *MemLog) SetHorizon(topic eventlog.TopicID, csn eventlog.CSN) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.horizons[topic] = csn
+}
+
+// Pin does nothing.
+func (m *MemLog) Pin([]eventlog.TopicID, eventlog.CSN) (release func()) { return func() {} }
 
 // Skip moves the next CSN to at least csn.
 func (m *MemLog) Skip(ctx context.Context, csn eventlog.CSN) error {

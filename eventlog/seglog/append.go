@@ -61,6 +61,9 @@ func (l *Log) EnsureTopic(spec eventlog.TopicSpec) (eventlog.Topic, error) {
 
 // SaveCheckpoint durably replaces the mark of a consumer; a nil mark removes it.
 func (l *Log) SaveCheckpoint(consumer string, c eventlog.Checkpoint) error {
+	if isOwnMark(consumer) {
+		return fmt.Errorf("save checkpoint of %q: names that begin with a zero byte are the log's own", consumer)
+	}
 	r := &request{mark: &mark{consumer, slices.Clone(c)}, done: make(chan struct{})}
 	return l.do(context.Background(), r)
 }

@@ -69,6 +69,9 @@ func (l *Log) encodeGroup(taken []*request) (*pendingGroup, error) {
 		case r.mark != nil:
 			e.g.marks = append(e.g.marks, *r.mark)
 		default:
+			if r.err = l.checkQuota(r); r.err != nil {
+				continue
+			}
 			if r.size == skipRequest {
 				e.nextCSN = max(e.nextCSN, r.txs[0].CSN)
 			}

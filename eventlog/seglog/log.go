@@ -2,9 +2,11 @@ package seglog
 
 import (
 	"fmt"
-	"maps"
+	"hash/maphash"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/tailwater/tailwater/eventlog"
 	"github.com/tailwater/tailwater/internal/vfs"
@@ -26,19 +28,29 @@ type Log struct {
 	token chan struct{} // holds one value while nobody writes
 	w     writer        // of the token's holder
 
-	sealMu sync.Mutex // one sealing at a time
+	sealMu    sync.Mutex // one sealing at a time
+	compactMu sync.Mutex // one compaction or expiry at a time; taken after sealMu, if both
+	seeds     [2]maphash.Seed
+	quota     atomic.Int64
+	// compactNow wakes the background compaction before its time.
+	compactNow chan struct{}
 
-	mu      sync.RWMutex // guards what follows
-	st      *state       // of what is durable
-	files   []*journalFile
-	tail    tail
-	segs    map[partKey][]*segment
-	doomed  []*journalFile // sealed, to be deleted; of sealMu
-	changed chan struct{}
-	rolled  chan struct{} // closed when a journal file was closed
-	closed  bool
-	fatal   error
-	counts  counts
+	mu    sync.RWMutex // guards what follows
+	st    *state       // of what is durable
+	files []*journalFile
+	tail  tail
+	segs  map[partKey][]*segment
+	// segBytes is the size of all segments.
+	segBytes  int64
+	pins      map[*pin]struct{}
+	readers   map[*reader]struct{}
+	compacted map[partKey]time.Time // when a partition was last compacted by this process
+	doomed    []*journalFile        // sealed, to be deleted; of sealMu
+	changed   chan struct{}
+	rolled    chan struct{} // closed when a journal file was closed
+	closed    bool
+	fatal     error
+	counts    counts
 }
 
 type counts struct{ appends, syncs, bytes int64 }
@@ -152,9 +164,11 @@ func (l *Log) Checkpoint(consumer string) (eventlog.Checkpoint, error) {
 func (l *Log) Checkpoints() (map[string]eventlog.Checkpoint, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	out := maps.Clone(l.st.marks)
-	for k, v := range out {
-		out[k] = slices.Clone(v)
+	out := make(map[string]eventlog.Checkpoint, len(l.st.marks))
+	for k, v := range l.st.marks {
+		if !isOwnMark(k) {
+			out[k] = slices.Clone(v)
+		}
 	}
 	return out, nil
 }
@@ -182,7 +196,7 @@ func (l *Log) Stats() eventlog.Stats {
 }
 
 func (l *Log) topicStats(t *topicState) eventlog.TopicStats {
-	ts := eventlog.TopicStats{Name: t.topic.Spec.Name, Partitions: t.topic.Spec.Partitions}
+	ts := eventlog.TopicStats{Name: t.topic.Spec.Name, Partitions: t.topic.Spec.Partitions, Horizon: t.horizon}
 	for p, next := range t.next {
 		segs := l.segs[partKey{t.topic.ID, int32(p)}]
 		start := l.files[0].start(t.topic.ID, int32(p))
@@ -190,8 +204,10 @@ func (l *Log) topicStats(t *topicState) eventlog.TopicStats {
 			start = segs[0].base
 		}
 		ts.Records += int64(next - start)
-		for _, s := range segs {
-			ts.Bytes += s.size
+		dirty, total := dirtyBytes(segs, l.st.clean(partKey{t.topic.ID, int32(p)}).offset)
+		ts.Bytes += total
+		if t.topic.Spec.Cleanup == eventlog.CleanupCompact {
+			ts.Dirty += dirty
 		}
 	}
 	return ts
@@ -212,6 +228,8 @@ func (l *Log) Close() error {
 	}
 	l.sealMu.Lock()
 	defer l.sealMu.Unlock()
+	l.compactMu.Lock()
+	defer l.compactMu.Unlock()
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()

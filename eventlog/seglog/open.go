@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"time"
 
 	"github.com/tailwater/tailwater/eventlog"
@@ -48,7 +49,10 @@ func newLog(dir string, opts Options) *Log {
 	l := &Log{
 		dir: dir, opts: opts.withDefaults(), token: make(chan struct{}, 1),
 		segs: map[partKey][]*segment{}, changed: make(chan struct{}), rolled: make(chan struct{}),
+		pins: map[*pin]struct{}{}, readers: map[*reader]struct{}{}, compacted: map[partKey]time.Time{}, compactNow: make(chan struct{}, 1),
+		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
 	}
+	l.quota.Store(l.opts.Quota)
 	l.tail.max = l.opts.TailBytes
 	return l
 }

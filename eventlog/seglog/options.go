@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/tailwater/tailwater/eventlog"
 	"github.com/tailwater/tailwater/internal/vfs"
 )
 
@@ -22,6 +23,23 @@ type Options struct {
 	// GroupBytes bounds what concurrent appends put into one group: default 16 MiB.
 	// One append is never split.
 	GroupBytes int
+	// Quota bounds what the log has on disk, in bytes; 0: no limit. See SetQuota.
+	Quota int64
+	// Merge puts a partial record over an older one of its key: the value is that
+	// of newer, in newer's schema, with what it lacks taken from older; whole tells
+	// that nothing is lacking any more. Without it a topic with partial records is
+	// not compacted.
+	Merge func(topic eventlog.Topic, older, newer eventlog.Record) (value []byte, whole bool, err error)
+	// CompactRate bounds the bytes that background compaction reads and writes in
+	// a second: default 64 MiB.
+	CompactRate int64
+	// CompactBytes bounds the memory for the keys of one pass: default 16 MiB,
+	// some 900,000 keys.
+	CompactBytes int64
+	// MergeBytes bounds the memory for partial records being merged: default 16 MiB.
+	MergeBytes int64
+	// SegmentBytes bounds the segments that compaction joins: default 256 MiB.
+	SegmentBytes int64
 	// TrustClock accepts a clock more than a year past the last record.
 	TrustClock bool
 	Logger     *slog.Logger // default: discards
@@ -48,6 +66,18 @@ func (o Options) withDefaults() Options {
 	}
 	if o.GroupBytes <= 0 {
 		o.GroupBytes = 16 << 20
+	}
+	if o.CompactRate <= 0 {
+		o.CompactRate = 64 << 20
+	}
+	if o.CompactBytes <= 0 {
+		o.CompactBytes = 16 << 20
+	}
+	if o.MergeBytes <= 0 {
+		o.MergeBytes = 16 << 20
+	}
+	if o.SegmentBytes <= 0 {
+		o.SegmentBytes = 256 << 20
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/tailwater/tailwater/eventlog"
 )
@@ -17,11 +18,14 @@ type reader struct {
 	wanted  map[eventlog.TopicID]bool // nil: all
 	ordinal uint64                    // of the next transaction
 
+	merge   *mergeReader // nil once it is done, or was not needed
 	journal journalCursor
 	group   groupReader
 	sealed  *sealedReader
 	tx      eventlog.Tx
 	records []eventlog.Record
+	held    []byte        // bytes of records that were copied
+	pinned  atomic.Uint64 // rows of _tx from here on must stay
 	closed  bool
 }
 
@@ -37,7 +41,11 @@ func (l *Log) Read(spec eventlog.ReadSpec) (eventlog.Reader, error) {
 		}
 		r.wanted[t] = true
 	}
+	l.mu.Lock()
+	l.readers[r] = struct{}{} // pins all rows until it knows where it starts
+	l.mu.Unlock()
 	if err := r.start(); err != nil {
+		r.Close()
 		return nil, fmt.Errorf("start reader after CSN %d: %w", spec.After, err)
 	}
 	return r, nil
@@ -61,6 +69,13 @@ func (r *reader) Next() (*eventlog.Tx, error) {
 
 // step reads the next transaction into r.tx and r.records; false at the frontier.
 func (r *reader) step() (bool, error) {
+	if r.merge != nil {
+		if ok, err := r.merge.next(r); ok || err != nil {
+			return ok, err
+		}
+		r.merge.close()
+		r.merge = nil
+	}
 	for !r.group.more() {
 		ok, err := r.fill()
 		if errors.Is(err, errSealed) {
@@ -98,12 +113,24 @@ func (r *reader) fill() (bool, error) {
 	return true, nil
 }
 
+// firstRow returns the ordinal of the first row of _tx that is kept. The caller holds the lock.
+func (l *Log) firstRow() uint64 {
+	if segs := l.segs[partKey{txTopic, 0}]; len(segs) > 0 {
+		return uint64(segs[0].base)
+	}
+	return l.files[0].ordinal
+}
+
 // stepSealed reads the next sealed transaction before the journal; where there
 // is none it goes to the journal's beginning and returns false.
 func (r *reader) stepSealed() (bool, error) {
 	r.l.mu.RLock()
-	begin := r.l.files[0].ordinal // all before it is in segments
+	begin, first := r.l.files[0].ordinal, r.l.firstRow() // all before begin is in segments
 	r.l.mu.RUnlock()
+	if r.ordinal < first {
+		return false, fmt.Errorf("transactions up to CSN %d: %w; start again behind the last one read", r.tx.CSN, eventlog.ErrOutOfRange)
+	}
+	r.pinned.Store(r.ordinal)
 	if r.sealed == nil {
 		r.sealed = newSealedReader(r.l, r.ordinal)
 	}
@@ -153,6 +180,12 @@ func (r *reader) Close() error {
 	r.closed = true
 	r.journal.close()
 	r.closeSealed()
+	if r.merge != nil {
+		r.merge.close()
+	}
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	delete(r.l.readers, r)
 	return nil
 }
 

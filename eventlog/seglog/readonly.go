@@ -40,7 +40,7 @@ func (l *Log) reload() error {
 		if err == nil {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.st, l.files, l.tail, l.segs = n.st, n.files, n.tail, n.segs
+			l.st, l.files, l.tail, l.segs, l.segBytes = n.st, n.files, n.tail, n.segs, n.segBytes
 			return nil
 		}
 		if !vfs.IsNotExist(err) && !errors.Is(err, eventlog.ErrCorrupt) {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/tailwater/tailwater/eventlog"
 	"github.com/tailwater/tailwater/internal/vfs"
 )
@@ -21,13 +23,25 @@ const (
 )
 
 // Run seals in the background, whenever the journal has outgrown
-// Options.JournalBytes, until ctx ends or damage is found.
+// Options.JournalBytes, compacts and expires, until ctx ends or the journal is
+// found damaged.
 func (l *Log) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return l.sealLoop(ctx) })
+	g.Go(func() error { l.compactLoop(ctx); return nil })
+	return g.Wait()
+}
+
+func (l *Log) sealLoop(ctx context.Context) error {
 	for {
 		l.mu.RLock()
 		rolled := l.rolled
 		l.mu.RUnlock()
-		err := l.Seal(ctx, l.opts.JournalBytes)
+		keep := l.opts.JournalBytes
+		if l.pressed() {
+			keep = 0 // segments are smaller, and compaction works on them
+		}
+		err := l.Seal(ctx, keep)
 		if ctx.Err() != nil || errors.Is(err, eventlog.ErrClosed) {
 			return nil
 		}
@@ -253,12 +267,7 @@ func (s *sealer) add(r *eventlog.Record, every bool) error {
 
 // finish makes all segments durable under their names and shows them.
 func (s *sealer) finish() error {
-	keys := slices.SortedFunc(maps.Keys(s.parts), func(a, b partKey) int {
-		if a.topic != b.topic {
-			return int(int64(a.topic) - int64(b.topic))
-		}
-		return int(a.partition - b.partition)
-	})
+	keys := slices.SortedFunc(maps.Keys(s.parts), comparePartKeys)
 	for _, k := range keys {
 		if err := s.parts[k].finish(); err != nil {
 			return err
@@ -290,7 +299,7 @@ func (s *sealer) finish() error {
 func (l *Log) addSegment(s *segment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.segs[s.key] = append(slices.Clip(l.segs[s.key]), s)
+	l.setSegments(s.key, append(slices.Clip(l.segs[s.key]), s))
 }
 
 // dropFiles takes the n oldest files out of the journal and deletes them, oldest

@@ -67,7 +67,7 @@ func (c *segCursor) nextBelow(end eventlog.Offset, r *eventlog.Record) (ok bool,
 
 // nextBatch reads the batch in which c.next lies.
 func (c *segCursor) nextBatch() (bool, error) {
-	if c.seg == nil || c.next >= c.seg.next || c.batch >= len(c.idx.batches) {
+	for c.seg == nil || c.next >= c.seg.next || c.batch >= len(c.idx.batches) {
 		from := c.next
 		if c.seg != nil {
 			from = max(from, c.seg.next)

@@ -25,8 +25,11 @@ import (
 //	  segment, varint largest timestamp (ms)
 //	uvarint records, uvarint largest CSN
 //
-// The name is PPPPP-BASE-NEXT.seg: the segment holds the records of a partition
-// with offsets in [BASE, NEXT) that are kept.
+// The name is PPPPP-BASE-NEXT.seg, from compaction PPPPP-BASE-NEXT-GENERATION.seg:
+// the segment holds the records of a partition with offsets in [BASE, NEXT) that
+// are kept; after compaction there may be none. Of two segments of which one
+// covers the other, or with the same range, the wider or the one of the higher
+// generation counts: the other was compacted into it.
 const (
 	segmentHeaderSize  = 16
 	segmentTrailerSize = 16
@@ -44,6 +47,7 @@ type segment struct {
 	key  partKey
 	base eventlog.Offset
 	next eventlog.Offset
+	gen  uint64 // of the name: 0 as sealed, counted up by compaction
 	path string
 	size int64
 
@@ -65,20 +69,35 @@ type segmentBatch struct {
 	maxTime int64        // ms
 }
 
-func segmentName(partition int32, base, next eventlog.Offset) string {
-	return fmt.Sprintf("%05d-%020d-%020d%s", partition, base, next, segmentSuffix)
+func segmentName(partition int32, base, next eventlog.Offset, gen uint64) string {
+	if gen == 0 {
+		return fmt.Sprintf("%05d-%020d-%020d%s", partition, base, next, segmentSuffix)
+	}
+	return fmt.Sprintf("%05d-%020d-%020d-%010d%s", partition, base, next, gen, segmentSuffix)
 }
 
-func parseSegmentName(name string) (partition int32, base, next eventlog.Offset, ok bool) {
+// parseSegmentName is the inverse of segmentName: partition, base, next and gen.
+func parseSegmentName(name string) (s *segment, ok bool) {
+	s = &segment{}
 	parts := strings.Split(strings.TrimSuffix(name, segmentSuffix), "-")
-	if len(parts) != 3 || !strings.HasSuffix(name, segmentSuffix) {
-		return 0, 0, 0, false
+	if len(parts) < 3 || len(parts) > 4 || !strings.HasSuffix(name, segmentSuffix) {
+		return s, false
 	}
-	p, err1 := strconv.ParseInt(parts[0], 10, 32)
-	b, err2 := strconv.ParseInt(parts[1], 10, 64)
-	n, err3 := strconv.ParseInt(parts[2], 10, 64)
-	ok = err1 == nil && err2 == nil && err3 == nil && p >= 0 && b >= 0 && n > b
-	return int32(p), eventlog.Offset(b), eventlog.Offset(n), ok
+	p, err1 := strconv.ParseUint(parts[0], 10, 31)
+	b, err2 := strconv.ParseUint(parts[1], 10, 63)
+	n, err3 := strconv.ParseUint(parts[2], 10, 63)
+	if err1 != nil || err2 != nil || err3 != nil || n <= b {
+		return s, false
+	}
+	s.key.partition, s.base, s.next = int32(p), eventlog.Offset(b), eventlog.Offset(n)
+	if len(parts) == 4 {
+		gen, err := strconv.ParseUint(parts[3], 10, 63)
+		if err != nil || gen == 0 {
+			return s, false
+		}
+		s.gen = gen
+	}
+	return s, name == segmentName(s.key.partition, s.base, s.next, s.gen)
 }
 
 func appendSegmentHeader(dst []byte, key partKey) []byte {
@@ -181,10 +200,19 @@ func (s *segment) readIndex(f vfs.File) (*segmentIndex, error) {
 		return nil, s.corrupt(end-n, "%v", err)
 	}
 	x.end = end - n
-	if len(x.batches) == 0 || x.batches[0].pos != segmentHeaderSize || x.batches[len(x.batches)-1].pos >= x.end {
+	if !x.fits() {
 		return nil, s.corrupt(end-n, "footer's batches do not lie in the file")
 	}
 	return x, nil
+}
+
+// fits reports whether the batches lie one behind the other in the file.
+func (x *segmentIndex) fits() bool {
+	n := len(x.batches)
+	if n == 0 {
+		return x.end == segmentHeaderSize && x.records == 0
+	}
+	return x.batches[0].pos == segmentHeaderSize && x.batches[n-1].pos < x.end
 }
 
 func (s *segment) readAt(f vfs.File, pos, n int64) ([]byte, error) {
@@ -210,6 +238,12 @@ func (x *segmentIndex) findCSN(csn eventlog.CSN) int {
 
 // batch reads and verifies one batch.
 func (s *segment) batch(f vfs.File, x *segmentIndex, i int) (eventlog.Batch, error) {
+	h, _, err := s.rawBatch(f, x, i)
+	return h, err
+}
+
+// rawBatch is batch that also returns the bytes.
+func (s *segment) rawBatch(f vfs.File, x *segmentIndex, i int) (eventlog.Batch, []byte, error) {
 	end := x.end
 	if i+1 < len(x.batches) {
 		end = x.batches[i+1].pos
@@ -217,14 +251,14 @@ func (s *segment) batch(f vfs.File, x *segmentIndex, i int) (eventlog.Batch, err
 	pos := x.batches[i].pos
 	b, err := s.readAt(f, pos, end-pos)
 	if err != nil {
-		return eventlog.Batch{}, err
+		return eventlog.Batch{}, nil, err
 	}
 	h, err := eventlog.DecodeBatch(b)
 	if err != nil {
-		return h, s.corrupt(pos, "%v", err)
+		return h, nil, s.corrupt(pos, "%v", err)
 	}
 	if h.Base != x.batches[i].base || h.Size != len(b) || h.Last >= s.next {
-		return h, s.corrupt(pos, "batch of offsets %d to %d where %d was due", h.Base, h.Last, x.batches[i].base)
+		return h, nil, s.corrupt(pos, "batch of offsets %d to %d where %d was due", h.Base, h.Last, x.batches[i].base)
 	}
-	return h, nil
+	return h, b, nil
 }

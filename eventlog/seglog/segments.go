@@ -1,6 +1,7 @@
 package seglog
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -34,7 +35,7 @@ func parseTopicDir(name string) (eventlog.TopicID, bool) {
 
 // loadSegments lists the segments of all topics by their names.
 func (l *Log) loadSegments() error {
-	l.segs = map[partKey][]*segment{}
+	l.segs, l.segBytes = map[partKey][]*segment{}, 0
 	dirs, err := l.fs().ReadDir(l.path("topics"))
 	if err != nil {
 		return err
@@ -50,9 +51,11 @@ func (l *Log) loadSegments() error {
 		}
 	}
 	for _, segs := range l.segs {
-		slices.SortFunc(segs, func(a, b *segment) int { return int(a.base - b.base) })
+		for _, s := range segs {
+			l.segBytes += s.size
+		}
 	}
-	return nil
+	return l.dropCovered()
 }
 
 func (l *Log) loadTopicDir(id eventlog.TopicID, dir string) error {
@@ -66,16 +69,52 @@ func (l *Log) loadTopicDir(id eventlog.TopicID, dir string) error {
 				return err
 			}
 		}
-		if p, base, next, ok := parseSegmentName(name); ok {
-			k := partKey{id, p}
-			size, err := sizeOf(l.fs(), dir+"/"+name)
-			if err != nil {
+		if s, ok := parseSegmentName(name); ok {
+			s.key.topic, s.path = id, dir+"/"+name
+			if s.size, err = sizeOf(l.fs(), s.path); err != nil {
 				return err
 			}
-			l.segs[k] = append(l.segs[k], &segment{key: k, base: base, next: next, path: dir + "/" + name, size: size})
+			l.segs[s.key] = append(l.segs[s.key], s)
 		}
 	}
 	return nil
+}
+
+// dropCovered removes segments that were compacted into others: the crash came
+// before their removal.
+func (l *Log) dropCovered() error {
+	for k, segs := range l.segs {
+		slices.SortFunc(segs, func(a, b *segment) int {
+			return cmp.Or(cmp.Compare(a.base, b.base), cmp.Compare(b.next, a.next), cmp.Compare(b.gen, a.gen))
+		})
+		kept := segs[:0]
+		for _, s := range segs {
+			if n := len(kept); n == 0 || s.next > kept[n-1].next || s.base < kept[n-1].base {
+				kept = append(kept, s)
+				continue
+			}
+			if l.readOnly {
+				continue
+			}
+			l.opts.Logger.Info("removing a segment that was compacted", "file", s.path)
+			if err := l.fs().Remove(s.path); err != nil && !vfs.IsNotExist(err) {
+				return err
+			}
+		}
+		l.setSegments(k, kept)
+	}
+	return nil
+}
+
+// setSegments replaces a partition's segments. The caller holds the lock.
+func (l *Log) setSegments(k partKey, segs []*segment) {
+	for _, s := range l.segs[k] {
+		l.segBytes -= s.size
+	}
+	for _, s := range segs {
+		l.segBytes += s.size
+	}
+	l.segs[k] = segs
 }
 
 func sizeOf(fsys vfs.FS, name string) (int64, error) {

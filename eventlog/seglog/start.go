@@ -14,6 +14,7 @@ func (r *reader) start() error {
 	r.l.mu.RUnlock()
 	if ok {
 		r.ordinal = ordinal
+		r.pinned.Store(ordinal)
 		return nil
 	}
 	if !byCSN {
@@ -34,7 +35,11 @@ func (r *reader) start() error {
 		}
 	}
 	var err error
-	r.ordinal, err = r.l.sealedOrdinal(csn)
+	if r.ordinal, err = r.l.sealedOrdinal(csn); err != nil {
+		return err
+	}
+	r.pinned.Store(r.ordinal)
+	r.merge, err = r.startMerge()
 	return err
 }
 

@@ -62,12 +62,16 @@ func (s *state) setTopic(t eventlog.Topic) error {
 	return nil
 }
 
-func (s *state) setMark(m mark) {
-	if m.value == nil {
+func (s *state) setMark(m mark) error {
+	switch {
+	case isOwnMark(m.consumer):
+		return s.setOwn(m)
+	case m.value == nil:
 		delete(s.marks, m.consumer)
-	} else {
+	default:
 		s.marks[m.consumer] = m.value
 	}
+	return nil
 }
 
 // applyTx advances the state by a transaction's row.
@@ -95,7 +99,9 @@ func (s *state) applyGroup(g *group) error {
 		}
 	}
 	for _, m := range g.marks {
-		s.setMark(m)
+		if err := s.setMark(m); err != nil {
+			return err
+		}
 	}
 	if len(g.rows) > 0 && g.first != s.ordinal {
 		return fmt.Errorf("transaction %d where %d was due", g.first, s.ordinal)
@@ -209,7 +215,9 @@ func decodeCheckpoint(payload []byte) (s *state, prevEnd int64, err error) {
 		s.sources[name] = eventlog.SourceState{Position: slices.Clone(position), CSN: c.csn(), CommitTime: c.varint()}
 	}
 	for range c.count(3) {
-		s.setMark(c.mark())
+		if err := s.setMark(c.mark()); err != nil {
+			return nil, 0, fmt.Errorf("checkpoint: %w", err)
+		}
 	}
 	if c.bad || len(c.b) != 0 {
 		return nil, 0, fmt.Errorf("checkpoint: %w", errShort)

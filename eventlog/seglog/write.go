@@ -142,7 +142,9 @@ func (l *Log) publish(g *pendingGroup) {
 		}
 	}
 	for _, m := range g.marks {
-		l.st.setMark(m)
+		if err := l.st.setMark(m); err != nil {
+			panic(err) // made by this program
+		}
 	}
 	for _, tx := range g.txs {
 		l.st.applyTx(tx)

@@ -1,0 +1,72 @@
+package seglog
+
+import (
+	"fmt"
+
+	"github.com/tailwater/tailwater/eventlog"
+)
+
+// pressedShare is the share of the quota from which the log is sealed and
+// compacted early.
+const pressedShare = 0.9
+
+// diskBytes is what the log has on disk. The caller holds the lock.
+func (l *Log) diskBytes() int64 {
+	n := l.segBytes
+	for _, f := range l.files {
+		n += f.size
+	}
+	return n
+}
+
+// pressed reports whether the quota is nearly used up.
+func (l *Log) pressed() bool {
+	quota := l.quota.Load()
+	if quota <= 0 {
+		return false
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return float64(l.diskBytes()) > float64(quota)*pressedShare
+}
+
+// SetQuota changes what the log may have on disk; 0: no limit.
+func (l *Log) SetQuota(bytes int64) { l.quota.Store(bytes) }
+
+// checkQuota refuses a request with changes of sources when the quota is used up.
+// The marks of consumers, ticks and the outputs of views still go in: they are
+// small, and without them nothing could be freed.
+func (l *Log) checkQuota(r *request) error {
+	quota := l.quota.Load()
+	if quota <= 0 || !r.counts() {
+		return nil
+	}
+	l.mu.RLock()
+	used := l.diskBytes()
+	l.mu.RUnlock()
+	if float64(used) > float64(quota)*pressedShare {
+		l.wakeCompaction()
+	}
+	if used+int64(max(r.size, 0)) <= quota {
+		return nil
+	}
+	return fmt.Errorf("append: %w: the log has %d bytes, its quota is %d; it is compacted now and goes on by itself if that frees enough, else raise log.quota or give topics a retention",
+		eventlog.ErrFull, used, quota)
+}
+
+// counts reports whether a request brings changes of a source.
+func (r *request) counts() bool {
+	for _, tx := range r.txs {
+		if (tx.Kind == eventlog.TxSource || tx.Kind == eventlog.TxChunk) && len(tx.Records) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *Log) wakeCompaction() {
+	select {
+	case l.compactNow <- struct{}{}:
+	default:
+	}
+}

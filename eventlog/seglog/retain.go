@@ -1,0 +1,159 @@
+package seglog
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/tailwater/tailwater/eventlog"
+	"github.com/tailwater/tailwater/internal/vfs"
+)
+
+// retain deletes the oldest segments of topics with cleanup delete, as far as
+// their retention by time and size says. The newest segment of a partition may go
+// too; offsets go on in the journal.
+func (l *Log) retain() error {
+	l.compactMu.Lock()
+	defer l.compactMu.Unlock()
+	if err := l.writable(); err != nil {
+		return err
+	}
+	for _, t := range l.Topics() {
+		if t.Spec.Cleanup != eventlog.CleanupDelete {
+			continue
+		}
+		for p := range t.Spec.Partitions {
+			if err := l.retainPartition(t, partKey{t.ID, int32(p)}); err != nil {
+				return fmt.Errorf("expire segments of topic %q partition %d: %w", t.Spec.Name, p, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (l *Log) retainPartition(t eventlog.Topic, k partKey) error {
+	n, err := l.expired(t, k)
+	if n == 0 || err != nil {
+		return err
+	}
+	l.mu.RLock()
+	gone := slices.Clone(l.segs[k][:n])
+	l.mu.RUnlock()
+	if k.topic == txTopic {
+		if gone = l.unread(gone); len(gone) == 0 {
+			return nil
+		}
+		n = len(gone)
+		if err := l.moveTxStart(gone); err != nil {
+			return err
+		}
+	}
+	l.mu.Lock()
+	l.setSegments(k, slices.Clone(l.segs[k][n:]))
+	l.mu.Unlock()
+	for _, s := range gone { // oldest first: a crash leaves no hole
+		if err := l.fs().Remove(s.path); err != nil && !vfs.IsNotExist(err) {
+			return err
+		}
+	}
+	return l.fs().SyncDir(path.Dir(gone[0].path))
+}
+
+// expired counts the oldest segments that retention does not keep.
+func (l *Log) expired(t eventlog.Topic, k partKey) (n int, err error) {
+	l.mu.RLock()
+	segs := l.segs[k]
+	l.mu.RUnlock()
+	var total int64
+	for _, s := range segs {
+		total += s.size
+	}
+	// The limit by size is the topic's, over all its partitions.
+	most := t.Spec.RetentionBytes / int64(t.Spec.Partitions)
+	oldest := l.opts.Clock().Add(-t.Spec.Retention)
+	for n < len(segs) {
+		tooMuch := t.Spec.RetentionBytes > 0 && total > most
+		if !tooMuch && t.Spec.Retention <= 0 {
+			break
+		}
+		if !tooMuch {
+			newest, err := l.newestTime(segs[n])
+			if err != nil {
+				return 0, err
+			}
+			if !newest.Before(oldest) {
+				break
+			}
+		}
+		total -= segs[n].size
+		n++
+	}
+	return n, nil
+}
+
+// newestTime returns the largest commit time in a segment, to the millisecond.
+func (l *Log) newestTime(s *segment) (time.Time, error) {
+	idx, err := s.index(l.fs())
+	if err != nil {
+		return time.Time{}, err
+	}
+	var ms int64
+	for _, b := range idx.batches {
+		ms = max(ms, b.maxTime)
+	}
+	return time.UnixMilli(ms), nil
+}
+
+// unread leaves out the segments of _tx with rows that an open reader will ask for.
+func (l *Log) unread(segs []*segment) []*segment {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	for r := range l.readers {
+		at := eventlog.Offset(r.pinned.Load())
+		for n, s := range segs {
+			if s.next > at {
+				segs = segs[:n]
+				break
+			}
+		}
+	}
+	return segs
+}
+
+// moveTxStart durably notes, before rows of _tx go, up to where the records of
+// each partition have lost theirs.
+func (l *Log) moveTxStart(gone []*segment) error {
+	l.mu.RLock()
+	start, err := l.st.txStart()
+	l.mu.RUnlock()
+	if err != nil {
+		return err
+	}
+	if start.ends == nil {
+		start.ends = map[partKey]eventlog.Offset{}
+	}
+	c := newSegCursor(l, partKey{txTopic, 0}, gone[0].base)
+	defer c.close()
+	end := gone[len(gone)-1].next
+	var runs []sealedRun
+	for {
+		var r eventlog.Record
+		ok, err := c.nextBelow(end, &r)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		var tx eventlog.Tx
+		if runs, err = decodeTxRow(r.Value, &tx, runs[:0]); err != nil {
+			return c.seg.corrupt(c.at, "%v", err)
+		}
+		start.csn = max(start.csn, r.CSN)
+		for _, run := range runs {
+			start.ends[run.key] = max(start.ends[run.key], run.first+eventlog.Offset(run.count))
+		}
+	}
+	return l.saveOwn(start.mark())
+}

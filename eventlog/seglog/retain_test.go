@@ -1,0 +1,313 @@
+package seglog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tailwater/tailwater/eventlog"
+	"github.com/tailwater/tailwater/internal/vfs"
+)
+
+// shownTx is what a reader must show of a transaction whether or not its row is kept.
+type shownTx struct {
+	csn     eventlog.CSN
+	output  bool
+	records []string
+}
+
+func shown(t *testing.T, l *Log, spec eventlog.ReadSpec) (out []shownTx, unnamed int) {
+	t.Helper()
+	r, err := l.Read(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for {
+		tx, err := r.Next()
+		if err != nil {
+			t.Fatalf("Next = %v", err)
+		}
+		if tx == nil {
+			return byPartition(out), unnamed
+		}
+		if len(tx.Records) == 0 {
+			continue // a tick: its row was all there was of it
+		}
+		if tx.Kind == eventlog.TxChunk {
+			unnamed++
+		}
+		s := shownTx{csn: tx.CSN, output: tx.Kind == eventlog.TxOutput}
+		for i := range tx.Records {
+			r := &tx.Records[i]
+			s.records = append(s.records, fmt.Sprintf("%d/%d@%03d.%d %q=%q nil=%v;", r.Topic, r.Partition, r.Offset, r.Seq, r.Key, r.Value, r.Value == nil))
+		}
+		// Outputs of one batch may come as one transaction or as several.
+		if n := len(out); s.output && n > 0 && out[n-1].output && out[n-1].csn == s.csn {
+			out[n-1].records = append(out[n-1].records, s.records...)
+			continue
+		}
+		out = append(out, s)
+	}
+}
+
+// byPartition puts outputs in order of their partitions; within one they stay as they came.
+func byPartition(txs []shownTx) []shownTx {
+	for i := range txs {
+		if txs[i].output {
+			slices.SortStableFunc(txs[i].records, func(a, b string) int { return strings.Compare(a[:3], b[:3]) })
+		}
+	}
+	return txs
+}
+
+func TestRowsOfTxExpire(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { testRowsExpire(t, seed) })
+	}
+}
+
+func testRowsExpire(t *testing.T, seed uint64) {
+	rng := rand.New(rand.NewPCG(11, seed))
+	fs := vfs.NewMem()
+	opts := memOptions(fs)
+	opts.FileBytes, opts.SealBatch, opts.TailBytes = 700, 150, 100
+	l := mustOpen(t, opts)
+	a, b := mustTopic(t, l, "s.p.a"), mustTopic(t, l, "s.p.b")
+	v := mustTopic(t, l, "view.v")
+	ctx := context.Background()
+	for n := range 120 {
+		tx := &eventlog.Tx{Kind: eventlog.TxSource, Source: "s", Position: fmt.Append(nil, n), CommitTime: testTime.UnixMicro()}
+		if rng.IntN(3) == 0 && n > 0 {
+			tx = &eventlog.Tx{Kind: eventlog.TxOutput, CSN: l.Frontier(), CommitTime: testTime.UnixMicro()}
+		}
+		for i := range 1 + rng.IntN(4) {
+			r := eventlog.Record{Topic: a.ID, Seq: uint32(i), Op: 1, Key: fmt.Append(nil, "k", rng.IntN(9)), Value: fmt.Append(nil, n, i)}
+			switch {
+			case tx.Kind == eventlog.TxOutput:
+				r.Topic = v.ID
+			case rng.IntN(2) == 0:
+				r.Topic = b.ID
+			case rng.IntN(5) == 0:
+				r.Partition, r.Key = eventlog.EveryPartition, []byte{0, testTruncate}
+			}
+			tx.Records = append(tx.Records, r)
+		}
+		if err := l.Append(ctx, []*eventlog.Tx{tx}); err != nil {
+			t.Fatal(err)
+		}
+		if rng.IntN(20) == 0 {
+			if err := l.SealAll(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	specs := []eventlog.ReadSpec{
+		{}, {Outputs: true}, {Topics: []eventlog.TopicID{b.ID}}, {Topics: []eventlog.TopicID{a.ID, v.ID}, Outputs: true},
+		{After: l.Frontier() - 70}, {After: l.Frontier() - 30, Outputs: true},
+		{Topics: []eventlog.TopicID{a.ID, b.ID}, From: map[eventlog.TopicID][]eventlog.Offset{a.ID: {3, 11}}},
+	}
+	want := make([][]shownTx, len(specs))
+	for i, spec := range specs {
+		want[i], _ = shown(t, l, spec)
+	}
+	if err := l.SealAll(ctx); err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string) {
+		t.Helper()
+		for i, spec := range specs {
+			got, _ := shown(t, l, spec)
+			if !reflect.DeepEqual(got, want[i]) {
+				for j := range min(len(got), len(want[i])) {
+					if !reflect.DeepEqual(got[j], want[i][j]) {
+						t.Fatalf("%s, %+v: transaction %d is\n%+v, want\n%+v", what, spec, j, got[j], want[i][j])
+					}
+				}
+				t.Fatalf("%s, %+v: %d transactions, want %d", what, spec, len(got), len(want[i]))
+			}
+		}
+	}
+	check("before")
+	segs := l.segs[partKey{txTopic, 0}]
+	if len(segs) < 3 {
+		t.Fatalf("%d segments of %s: the test tests nothing", len(segs), txTopicName)
+	}
+	open, err := l.Read(eventlog.ReadSpec{Outputs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open.Next(); err != nil {
+		t.Fatal(err)
+	}
+	// Only some rows go: what a reader is at stays.
+	var total int64
+	for _, s := range segs[len(segs)/2:] {
+		total += s.size
+	}
+	l.st.topics[0].topic.Spec.RetentionBytes = total
+	if err := l.retain(); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.segs[partKey{txTopic, 0}]; len(got) != len(segs) {
+		t.Fatalf("%d segments of %s are left of %d although a reader is at the first", len(got), txTopicName, len(segs))
+	}
+	open.Close()
+	if err := l.retain(); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.segs[partKey{txTopic, 0}]; len(got) >= len(segs) || len(got) == 0 {
+		t.Fatalf("%d segments of %s are left of %d", len(got), txTopicName, len(segs))
+	}
+	check("after some rows expired")
+	if _, unnamed := shown(t, l, eventlog.ReadSpec{}); unnamed == 0 {
+		t.Error("no transaction has lost its row: the test tests nothing")
+	}
+	l.Close()
+	l = mustOpen(t, opts)
+	check("after a restart")
+	l.st.topics[0].topic.Spec.RetentionBytes = 1
+	if err := l.retain(); err != nil {
+		t.Fatal(err)
+	}
+	check("after all rows expired")
+	l.Close()
+	opts.FS = fs.Crash(rng)
+	l = mustOpen(t, opts)
+	check("after power loss")
+}
+
+func TestRetention(t *testing.T) {
+	fs := vfs.NewMem()
+	now := testTime
+	opts := memOptions(fs)
+	opts.Clock, opts.FileBytes = func() time.Time { return now }, 600
+	l := mustOpen(t, opts)
+	ctx := context.Background()
+	byTime, err := l.EnsureTopic(eventlog.TopicSpec{Name: "s.p.time", Partitions: 1, Cleanup: eventlog.CleanupDelete, Retention: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bySize, err := l.EnsureTopic(eventlog.TopicSpec{Name: "s.p.size", Partitions: 1, Cleanup: eventlog.CleanupDelete, RetentionBytes: 2000, Compression: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := mustTopic(t, l, "s.p.kept")
+	for n := range 60 {
+		now = now.Add(5 * time.Minute)
+		tx := &eventlog.Tx{Kind: eventlog.TxSource, Source: "s", CommitTime: now.UnixMicro()}
+		for i, top := range []eventlog.Topic{byTime, bySize, kept} {
+			tx.Records = append(tx.Records, eventlog.Record{Topic: top.ID, Seq: uint32(i), Op: 1, Key: []byte("k"), Value: fmt.Appendf(nil, "%0100d", n)})
+		}
+		if err := l.Append(ctx, []*eventlog.Tx{tx}); err != nil {
+			t.Fatal(err)
+		}
+		if n%5 == 4 {
+			if err := l.SealAll(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := l.retain(); err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string) {
+		t.Helper()
+		// One hour is 12 records; a segment goes when all five in it are too old.
+		if got := l.StartOffsets(byTime.ID)[0]; got != 45 {
+			t.Errorf("%s: by time, the first offset is %d, want 45", what, got)
+		}
+		if got := l.StartOffsets(bySize.ID)[0]; got != 50 {
+			t.Errorf("%s: by size, the first offset is %d, want 50", what, got)
+		}
+		if got := slices.Max(l.EndOffsets(byTime.ID)); got != 60 {
+			t.Errorf("%s: the end is %d, want 60", what, got)
+		}
+		if got := l.StartOffsets(kept.ID); slices.Min(got) != 0 {
+			t.Errorf("%s: a topic that is kept starts at %v", what, got)
+		}
+		for top, first := range map[eventlog.TopicID]eventlog.Offset{byTime.ID: 45, bySize.ID: 50} {
+			pr, err := l.ReadPartition(top, 0, first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for off := first; off < 60; off++ {
+				if r, ok, err := pr.Next(); err != nil || !ok || r.Offset != off {
+					t.Fatalf("%s: offset %d is %+v, %v, %v", what, off, r, ok, err)
+				}
+			}
+			pr.Close()
+		}
+	}
+	check("at once")
+	l.Close()
+	opts.FS = fs.Crash(nil)
+	l = mustOpen(t, opts)
+	check("after power loss")
+	now = now.Add(100 * time.Hour)
+	if err := l.retain(); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.StartOffsets(byTime.ID)[0]; got != 60 {
+		t.Errorf("when all is too old the first offset is %d, want that of the next record, 60", got)
+	}
+}
+
+func TestQuota(t *testing.T) {
+	fs := vfs.NewMem()
+	opts := memOptions(fs)
+	opts.FileBytes, opts.Quota = 4000, 40000
+	l := mustOpen(t, opts)
+	ctx := context.Background()
+	top, err := l.EnsureTopic(eventlog.TopicSpec{Name: "s.p.t", Partitions: 1, Cleanup: eventlog.CleanupCompact, Compression: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := func(n int) error {
+		return l.Append(ctx, []*eventlog.Tx{{Kind: eventlog.TxSource, Source: "s", Position: fmt.Append(nil, n), Records: []eventlog.Record{
+			{Topic: top.ID, Op: 1, Key: fmt.Append(nil, "k", n%3), Value: fmt.Appendf(nil, "%0500d", n)},
+		}}})
+	}
+	n := 0
+	for ; err == nil; n++ {
+		err = one(n)
+	}
+	if !errors.Is(err, eventlog.ErrFull) || n < 60 {
+		t.Fatalf("append %d = %v, want ErrFull when the quota is used up", n, err)
+	}
+	if used := l.Stats().JournalBytes; used > opts.Quota {
+		t.Errorf("%d bytes are used of %d", used, opts.Quota)
+	}
+	// What consumers need to make room still goes in.
+	if err := l.SaveCheckpoint("c", []byte("m")); err != nil {
+		t.Errorf("SaveCheckpoint = %v", err)
+	}
+	tick := &eventlog.Tx{Kind: eventlog.TxTick, Source: "s", Position: []byte("t")}
+	if err := l.Append(ctx, []*eventlog.Tx{tick}); err != nil {
+		t.Errorf("a tick = %v", err)
+	}
+	select {
+	case <-l.compactNow:
+	default:
+		t.Error("the background was not woken")
+	}
+	if err := l.Seal(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	l.SetQuota(l.Stats().JournalBytes + l.Stats().SegmentBytes + 100)
+	if err := one(n); !errors.Is(err, eventlog.ErrFull) {
+		t.Fatalf("append with the quota used up by segments = %v", err)
+	}
+	if !l.compactDirtiest(ctx, nil) {
+		t.Error("nothing is compacted although the quota presses")
+	}
+	if err := one(n); err != nil {
+		t.Errorf("append after compaction = %v", err)
+	}
+}
