@@ -11,15 +11,21 @@ import (
 )
 
 // build makes images from the beginning of their topics, beside what runs. It
-// reads no further than the applied position; when it is there, they are exact
-// and become live. A restart begins anew.
+// reads no further than the applied position; when it is there, they are exact,
+// or behind a horizon that the main reader has to pass, and become live. A restart begins anew.
 type build struct {
 	tables map[eventlog.TopicID]*source
 	reader eventlog.Reader
 	peeked *eventlog.Tx // read, but beyond the applied position
+	// release ends the pin on the topics.
+	release func()
 }
 
 func (g *build) close() error {
+	if g.release != nil {
+		g.release()
+		g.release = nil
+	}
 	if g.reader == nil {
 		return nil
 	}
@@ -48,7 +54,7 @@ func (r *Runner) buildImages(ctx context.Context) (more bool, err error) {
 		}
 		r.builds = append(r.builds[:i], r.builds[i+1:]...)
 		i--
-		if err := errors.Join(g.close(), r.adopt(g)); err != nil {
+		if err := errors.Join(r.adopt(g), r.unpin(g), g.close()); err != nil {
 			return false, err
 		}
 		more = true

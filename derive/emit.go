@@ -36,7 +36,7 @@ func (r *Runner) emitView(s *step, v *viewState) error {
 		clear(v.dirty)
 		return nil
 	}
-	allowed := v.current.bound != nil && s.b >= v.memory.Floor
+	allowed := v.current.bound != nil && s.b >= v.memory.Floor && !r.behind(v)
 	if allowed {
 		_, _, allowed = r.floors.open(v.current.stage.Info().Topics)
 	}

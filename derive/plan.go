@@ -149,6 +149,9 @@ func (r *Runner) startBuild(tables []*image.Table) error {
 		return err
 	}
 	if len(g.tables) > 0 {
+		if err := r.pin(g); err != nil {
+			return err
+		}
 		r.builds = append(r.builds, g)
 	}
 	return r.bindAll()

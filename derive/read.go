@@ -71,8 +71,8 @@ func (r *Runner) publish() {
 	r.published = published
 }
 
-// holdReaders keeps, for each view that a floor has begun to hold, the state as
-// it was: the one committed last.
+// holdReaders keeps, for each view that a floor has begun to hold or whose images
+// are behind a horizon, the state as it was: the one committed last.
 func (r *Runner) holdReaders() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +81,8 @@ func (r *Runner) holdReaders() {
 			continue
 		}
 		s := r.published[v.name]
-		if _, _, ok := r.floors.open(v.current.stage.Info().Topics); ok || s == nil || s.stage == nil || s.stats.State == StateHeld || s.stats.State == StateWaiting {
+		_, _, closed := r.floors.open(v.current.stage.Info().Topics)
+		if closed && !r.behind(v) || s == nil || s.stage == nil || s.stats.State == StateHeld || s.stats.State == StateWaiting {
 			continue
 		}
 		frozen := *s

@@ -23,6 +23,7 @@ func (r *Runner) recover() error {
 	if err := b.Commit(false); err != nil {
 		return err
 	}
+	r.reached = r.applied
 	if err := r.plan(); err != nil {
 		return err
 	}

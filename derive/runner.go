@@ -27,6 +27,7 @@ type Runner struct {
 	byName  map[string]*viewState
 
 	applied eventlog.CSN // the images are the tables as of here
+	reached eventlog.CSN // as of the step at hand
 	images  map[string]*source
 	builds  []*build
 	replan  bool // layouts changed: look again what can be compiled and built
@@ -207,6 +208,9 @@ func (r *Runner) reopen(ids []eventlog.TopicID, byTopic map[eventlog.TopicID]*so
 	}
 	if ids == nil {
 		ids = []eventlog.TopicID{}
+	}
+	if err := r.holdTables(); err != nil {
+		return err
 	}
 	reader, err := r.log.Read(eventlog.ReadSpec{Topics: ids, After: r.applied})
 	if err != nil {

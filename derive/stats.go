@@ -103,6 +103,13 @@ func (r *Runner) state(v *viewState) (State, string) {
 		}
 		return StateHeld, "table " + table + " is read anew"
 	}
+	if r.behind(v) {
+		reason := "the log keeps only newer values than those at this place; documents follow when it is passed"
+		if v.memory.Pass && v.old == nil {
+			return StateBuilding, reason
+		}
+		return StateHeld, reason
+	}
 	switch {
 	case v.next != nil:
 		return StateBuilding, "images for the changed definition are built from the log"

@@ -54,6 +54,8 @@ func (r *Runner) step(ctx context.Context) (more bool, err error) {
 	if err := r.readBatch(s); err != nil {
 		return false, err
 	}
+	r.reached = s.b
+	r.holdBehind()
 	for _, v := range r.views {
 		if err := r.emitView(s, v); err != nil {
 			return false, fmt.Errorf("view %s: %w", v.name, err)
@@ -290,6 +292,9 @@ func (r *Runner) noteOutputs(s *step) {
 
 // measure computes how far the view is complete.
 func (r *Runner) measure(s *step, v *viewState) error {
+	if v.current != nil && v.next == nil && v.stopped == "" && r.behind(v) {
+		return nil // what it was complete for it still shows
+	}
 	v.complete = 0
 	if v.current == nil || v.next != nil || v.stopped != "" {
 		return nil
@@ -309,16 +314,5 @@ func (r *Runner) measure(s *step, v *viewState) error {
 		complete = min(complete, max(below, 1)-1)
 	}
 	v.complete = complete
-	return nil
-}
-
-// saveCursor tells the log how far the synced state has come. A full disk only
-// delays it: an older cursor is harmless (C8).
-func (r *Runner) saveCursor() error {
-	r.synced, r.syncedAt = time.Now(), r.applied
-	err := r.log.SaveCheckpoint("derive", appendUvarint(nil, uint64(r.applied)))
-	if err != nil && !errors.Is(err, eventlog.ErrFull) {
-		return fmt.Errorf("save the views' cursor: %w", err)
-	}
 	return nil
 }

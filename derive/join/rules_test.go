@@ -6,6 +6,9 @@ import (
 
 	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/derive"
+	"github.com/tailwater/tailwater/derive/join"
+	"github.com/tailwater/tailwater/eventlog"
+	"github.com/tailwater/tailwater/eventlog/logtest"
 )
 
 // The scripts of rules and acceptance tests under the names of the tables that list them.
@@ -101,5 +104,113 @@ func TestHotParentDoesNotBlock(t *testing.T) {
 	}
 	if st := w.stats("search"); st.CompleteCSN < hot || st.Pending != 0 {
 		t.Errorf("%+v", st)
+	}
+}
+
+// watchedLog calls watch before each transaction that is read from it.
+type watchedLog struct {
+	*logtest.MemLog
+	watch func()
+}
+
+func (l *watchedLog) Read(spec eventlog.ReadSpec) (eventlog.Reader, error) {
+	r, err := l.MemLog.Read(spec)
+	return &watchedReader{r, l.watch}, err
+}
+
+type watchedReader struct {
+	eventlog.Reader
+	watch func()
+}
+
+func (r *watchedReader) Next() (*eventlog.Tx, error) {
+	r.watch()
+	return r.Reader.Next()
+}
+
+// V21: the state is at the order's first version and its payment is yet to come;
+// compaction removed the version of the payment. The order must not be output
+// with the payment and a status that it did not have then.
+func TestV21NothingIsOutputBelowTheHorizon(t *testing.T) {
+	t.Run("compacted while it was down", func(t *testing.T) { testBelowHorizon(t, true) })
+	t.Run("compacted while it reads", func(t *testing.T) { testBelowHorizon(t, false) })
+}
+
+func testBelowHorizon(t *testing.T, down bool) {
+	w := newWorld(t)
+	orders := w.table("orders", 1, col(1, "id", change.KindInt), col(2, "status", change.KindText))
+	payments := w.table("payments", 1, col(1, "id", change.KindInt), col(2, "order_id", change.KindInt))
+	def := join.Definition{Name: "v", Node: join.Node{
+		Table: orders.topic, Fields: []join.Field{{Name: "status", Column: "status"}},
+		Nest: []join.Relation{{Name: "payments", Kind: join.HasMany, By: []join.By{{Column: "order_id"}},
+			Node: join.Node{Table: payments.topic, Fields: []join.Field{{Name: "id", Column: "id"}}}}},
+	}}
+	w.describe()
+	tx := w.begin()
+	tx.insert(orders, 1, "new")
+	tx.commit()
+	w.snapshotDone()
+	var watch func()
+	w.opts.Log = &watchedLog{w.log, func() { watch() }}
+	watch = func() {}
+	w.opts.MaxBatchTx = 1
+	r := w.start(def)
+	w.catchUp()
+	w.sink("v")
+	before := w.stats("v").CompleteCSN
+
+	tx = w.begin()
+	tx.update(orders, 1, "paid")
+	tx.insert(payments, 1, 1)
+	tx.commit()
+	for i := range 5 { // what comes between the payment and the horizon, in steps of its own
+		tx = w.begin()
+		tx.insert(orders, 2+i, "other")
+		tx.commit()
+	}
+	tx = w.begin()
+	tx.update(orders, 1, "shipped")
+	shipped := tx.commit()
+	looked := 0
+	look := func() {
+		st := r.Stats()[0]
+		if st.Applied >= shipped {
+			return
+		}
+		if looked++; looked == 1 && !down {
+			w.log.Compact(orders.id)
+			return
+		}
+		if st.CompleteCSN > before || st.State == derive.StateLive {
+			t.Errorf("at %d, below the horizon %d: %+v", st.Applied, shipped, st)
+		}
+		d, ok, err := r.Get("v", "1")
+		switch {
+		case down && !errors.Is(err, derive.ErrNotReady): // what it was before is not known to be exact
+			t.Errorf("at %d readers see %s, %v", st.Applied, d.JSON, err)
+		case !down && (err != nil || !ok || string(d.JSON) != `{"status":"new","payments":[]}`):
+			t.Errorf("at %d readers see %s, %v", st.Applied, d.JSON, err)
+		}
+	}
+	if down {
+		w.stop()
+		w.log.Compact(orders.id)
+		r = w.start(def)
+	}
+	watch = look
+	w.catchUp()
+	if looked < 6 {
+		t.Errorf("looked %d times below the horizon: the test tests nothing", looked)
+	}
+	for _, o := range w.sink("v").seen {
+		if o.csn < shipped {
+			t.Errorf("output %s at %d, below the horizon %d", o.doc, o.csn, shipped)
+		}
+	}
+	if d, _, err := r.Get("v", "1"); err != nil || string(d.JSON) != `{"status":"shipped","payments":[{"id":1}]}` {
+		t.Errorf("in the end %s, %v", d.JSON, err)
+	}
+	if st := w.stats("v"); st.CompleteCSN < shipped || st.State != derive.StateLive {
+		t.Errorf("in the end %+v", st)
 	}
 }

@@ -157,7 +157,9 @@ type session struct {
 	unseen  bool      // written since the last flush
 	saved   time.Time // when cur was last saved
 	flushed time.Time
-	limit   int // of documents in a write; falls while the target is overloaded
+	limit   int              // of documents in a write; falls while the target is overloaded
+	held    *eventlog.Cursor // what the log was last told to hold
+	heldAt  time.Time
 }
 
 // session opens the target and copies until something fails.
@@ -238,6 +240,11 @@ func (s *session) close(ctx context.Context, err error) error {
 
 // save keeps the cursor. A full disk only delays it: an older cursor is harmless.
 func (s *session) save() error {
+	if s.held == nil {
+		if err := s.hold(0); err != nil { // before anything relies on it
+			return err
+		}
+	}
 	err := s.opts.Log.SaveCheckpoint(CheckpointName(s.opts.SinkName, s.opts.View.Name), s.cur.append(nil))
 	if err != nil && !errors.Is(err, eventlog.ErrFull) {
 		return logFault("save the sink's cursor", err)
@@ -246,6 +253,30 @@ func (s *session) save() error {
 		s.dirty = false
 	}
 	s.saved = time.Now()
+	if err != nil || s.cur.phase == phaseBuild {
+		return s.hold(0)
+	}
+	return s.hold(s.cur.after)
+}
+
+// holdEvery is how often the log hears how far the worker has come: so much
+// longer than needed does it keep tombstones.
+const holdEvery = 30 * time.Second
+
+// hold tells the log to keep the tombstones of the view's topic above passed,
+// which is what the saved cursor has answered for; while a target is filled, all.
+func (s *session) hold(passed eventlog.CSN) error {
+	c := eventlog.Cursor{Topics: []eventlog.TopicID{s.topic.ID}, Passed: passed}
+	if s.held != nil && passed >= s.held.Passed && (passed == s.held.Passed || time.Since(s.heldAt) < holdEvery) {
+		return nil
+	}
+	err := s.opts.Log.SetCursor(CheckpointName(s.opts.SinkName, s.opts.View.Name), &c)
+	if err != nil && !errors.Is(err, eventlog.ErrFull) {
+		return logFault("hold the tombstones of the view's topic", err)
+	}
+	if err == nil {
+		s.held, s.heldAt = &c, time.Now()
+	}
 	return nil
 }
 

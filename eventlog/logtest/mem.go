@@ -43,7 +43,10 @@ type memPart struct {
 	partition int32
 }
 
-type memPartition struct{ records []eventlog.Record }
+type memPartition struct {
+	records []eventlog.Record
+	gone    map[eventlog.Offset]bool // compacted away
+}
 
 // memTx is a transaction as it was appended; copies of an EveryPartition record
 // appear once, as of partition 0.
@@ -105,7 +108,7 @@ func (m *MemLog) EnsureTopic(spec eventlog.TopicSpec) (eventlog.Topic, error) {
 	m.topics = append(m.topics, t)
 	m.byName[spec.Name] = t.ID
 	for p := range spec.Partitions {
-		m.parts[memPart{t.ID, int32(p)}] = &memPartition{}
+		m.parts[memPart{t.ID, int32(p)}] = &memPartition{gone: map[eventlog.Offset]bool{}}
 	}
 	return t, nil
 }
@@ -342,21 +345,14 @@ func (m *MemLog) Cursors() map[string]eventlog.Cursor {
 	return maps.Clone(m.cursors)
 }
 
-// Horizon returns 0 unless SetHorizon was called: this log removes nothing.
+// Horizon returns how far Compact has gone.
 func (m *MemLog) Horizon(topic eventlog.TopicID) eventlog.CSN {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.horizons[topic]
 }
 
-// SetHorizon makes consumers believe that values below csn were removed.
-func (m *MemLog) SetHorizon(topic eventlog.TopicID, csn eventlog.CSN) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.horizons[topic] = csn
-}
-
-// Pin does nothing.
+// Pin does nothing: this log is compacted when its owner says so.
 func (m *MemLog) Pin([]eventlog.TopicID, eventlog.CSN) (release func()) { return func() {} }
 
 // Skip moves the next CSN to at least csn.

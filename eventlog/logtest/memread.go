@@ -79,6 +79,9 @@ type memPartReader struct {
 func (r *memPartReader) Next() (eventlog.Record, bool, error) {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
+	for r.p.gone[r.next] {
+		r.next++
+	}
 	if int(r.next) >= len(r.p.records) {
 		return eventlog.Record{}, false, nil
 	}
