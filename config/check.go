@@ -40,22 +40,18 @@ func (d *decoder) notYet(cfg *Config) {
 		}
 		d.wholeTables(&v.Node, cfg)
 	}
-	if cfg.Log.Quota > 0 {
-		d.warn(cfg.At("log.quota"), "the quota is shown and not enforced in this version: the log keeps all it was given", "watch the disk: a full one stops the capture until there is space")
-	}
-	for _, r := range cfg.Log.Topics {
-		if r.Cleanup == CleanupDelete {
-			d.warn(r.Pos, "cleanup: delete removes nothing in this version yet: the log keeps all it was given", "")
-		}
-	}
 }
 
-// wholeTables refuses views of tables that are not read at the start: a document
-// may show only what is there, never what has changed lately.
+// wholeTables refuses views of tables that are not read at the start, or of which
+// old records are deleted: a document may show only what is there, never what has
+// changed lately.
 func (d *decoder) wholeTables(n *Node, cfg *Config) {
 	check := func(t TableRef) {
 		if s := cfg.Source(t.Source); s != nil && s.Snapshot.Mode == SnapshotNever {
 			d.problem(t.Pos, fmt.Sprintf("the source %s has snapshot.mode: never, so that its tables are not whole and a view of them would wait for ever", s.Name), "use mode: initial")
+		}
+		if cfg.Log.Topic(t.String()).Cleanup == CleanupDelete {
+			d.problem(t.Pos, fmt.Sprintf("log.topics deletes old records of %s: a view of it would lose rows that have not changed lately", t), "use cleanup: compact for it")
 		}
 	}
 	check(n.Table)

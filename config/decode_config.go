@@ -81,8 +81,13 @@ func (d *decoder) topicRule(e entry) TopicRule {
 	o.enum("cleanup", &r.Cleanup, CleanupCompact, CleanupDelete, CleanupNone)
 	o.duration("tombstone_retention", &r.TombstoneRetention, 0)
 	d.retention(o, &r)
-	if (r.Retention > 0 || r.RetentionBytes > 0) && r.Cleanup != CleanupDelete && r.Cleanup != "" {
+	switch kept := r.Retention > 0 || r.RetentionBytes > 0; {
+	case kept && r.Cleanup == "":
+		d.problem(o.at("retention"), "retention has an effect with cleanup: delete only", "add cleanup: delete beside it, or leave retention out")
+	case kept && r.Cleanup != CleanupDelete:
 		d.problem(o.at("retention"), "retention has no effect with cleanup: "+r.Cleanup, "use cleanup: delete, or leave retention out")
+	case !kept && r.Cleanup == CleanupDelete:
+		d.problem(o.at("cleanup"), "cleanup: delete without a retention would delete nothing", "add retention: 30d, 10GiB or { time: 30d, size: 10GiB }")
 	}
 	o.done()
 	return r

@@ -333,7 +333,12 @@ func (in *Ingest) topic(name string) (eventlog.Topic, error) {
 		return t, nil
 	}
 	spec := eventlog.TopicSpec{Name: name, Partitions: 1, Cleanup: eventlog.CleanupCompact}
-	if name[0] != '_' {
+	switch {
+	case name == change.TopicSchemas:
+		// An id may be written again when its layout comes back: readers need it
+		// before its first use, so nothing of it may go.
+		spec.Cleanup = eventlog.CleanupNone
+	case name[0] != '_':
 		spec = in.opts.Spec(name)
 	}
 	t, err := in.opts.Log.EnsureTopic(spec)

@@ -334,7 +334,7 @@ func (r *Runner) DropUnused() ([]string, error) {
 	r.mu.Lock()
 	r.publish()
 	r.mu.Unlock()
-	return names, nil
+	return names, r.holdTables()
 }
 
 // reasons joins the lines of an error for a one-line state.

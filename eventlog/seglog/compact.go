@@ -186,7 +186,6 @@ func (c *compaction) removable(r *eventlog.Record) bool {
 const (
 	dirtyShare   = 0.5
 	compactEvery = 15 * time.Second
-	leastDirty   = 1 << 20
 )
 
 // compactLoop compacts and expires in the background until ctx ends.
@@ -252,7 +251,7 @@ func (l *Log) dirtiest(damaged map[partKey]bool) (best partKey, ok bool) {
 		clean := l.st.clean(k)
 		dirty, total := dirtyBytes(segs, clean.offset)
 		s := float64(dirty) / float64(max(total, 1))
-		due := s >= dirtyShare && dirty >= leastDirty || pressed && dirty > 0
+		due := s >= dirtyShare && dirty >= l.opts.CompactLeast || pressed && dirty > 0
 		if !due && clean.tombstone > 0 {
 			age := now.Sub(time.UnixMicro(clean.tombstone))
 			// Not for each one that gets old enough: what there is by then goes at once.

@@ -33,6 +33,8 @@ type Options struct {
 	// CompactRate bounds the bytes that background compaction reads and writes in
 	// a second: default 64 MiB.
 	CompactRate int64
+	// CompactLeast is how many dirty bytes of a partition are worth a compaction: default 1 MiB.
+	CompactLeast int64
 	// CompactBytes bounds the memory for the keys of one pass: default 16 MiB,
 	// some 900,000 keys.
 	CompactBytes int64
@@ -69,6 +71,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.CompactRate <= 0 {
 		o.CompactRate = 64 << 20
+	}
+	if o.CompactLeast <= 0 {
+		o.CompactLeast = 1 << 20
 	}
 	if o.CompactBytes <= 0 {
 		o.CompactBytes = 16 << 20

@@ -155,6 +155,7 @@ func (l *Log) sealFiles(ctx context.Context, files []*journalFile) error {
 		}
 		return err
 	}
+	l.wakeCompaction()
 	return l.dropFiles(len(files))
 }
 

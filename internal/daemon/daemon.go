@@ -70,9 +70,9 @@ func runOnce(ctx context.Context, o Options, cfg *config.Config, started time.Ti
 		return nil, err
 	}
 	defer dir.close()
-	log, err := seglog.Open(dir.logDir(), seglog.Options{JournalBytes: int64(cfg.Log.Journal), Logger: o.Logger})
+	log, err := openLog(cfg, dir, o.Logger)
 	if err != nil {
-		return nil, fmt.Errorf("open the log: %w", err)
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
 	d := &Daemon{opts: o, cfg: cfg, logger: o.Logger, started: started, dir: dir, log: log, reload: make(chan chan error), building: "connecting to the sources"}
@@ -110,6 +110,9 @@ func (o *Options) stopped(ctx context.Context, err error) bool {
 
 // build makes the parts; it does not connect.
 func (d *Daemon) build() error {
+	if err := applyTopicRules(d.cfg, d.log); err != nil {
+		return err
+	}
 	for _, s := range d.cfg.Sources {
 		c, err := newConnector(s, d.logger)
 		if err != nil {

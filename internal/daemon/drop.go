@@ -126,7 +126,7 @@ func dropUnused(cfg *config.Config, dir *dataDir, dry bool, logger *slog.Logger,
 			}
 			step("cursor " + name)
 			if !dry {
-				if err := log.SaveCheckpoint(name, nil); err != nil {
+				if err := errors.Join(log.SaveCheckpoint(name, nil), log.SetCursor(name, nil)); err != nil {
 					return err
 				}
 			}

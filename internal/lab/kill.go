@@ -151,6 +151,8 @@ func killConfig(t testkit.T, dsn string) string {
 	name := testkit.Name(t)
 	text := demo.Config(dsn, filepath.Join(dir, "data"), addr)
 	text = strings.Replace(text, "tables: [", "tables: [public.ledger, public.counter, ", 1)
+	// The log is sealed and compacted all the time, but for the table whose every change is checked.
+	text += "\nlog:\n  journal: 1MiB\n  topics:\n    shop.public.ledger: { cleanup: none }\n    \"*\": { tombstone_retention: 2s }\n"
 	return strings.ReplaceAll(text, ": tailwater_demo\n", ": tailwater_"+name+"\n")
 }
 
