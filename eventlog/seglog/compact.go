@@ -94,6 +94,7 @@ type compaction struct {
 	topic  eventlog.Topic
 	segs   []*segment
 	clean  cleanState
+	limit  eventlog.Offset // where the journal begins
 	limits limits
 	now    int64 // µs
 
@@ -125,6 +126,9 @@ func (l *Log) newCompaction(ctx context.Context, k partKey, rate int64) *compact
 	defer l.mu.RUnlock()
 	c.segs = l.segs[k] // replaced, never changed
 	c.clean = l.st.clean(k)
+	// Only what has left the journal makes older records go: a reader that finds
+	// them gone must not read on in the journal, where nothing was merged.
+	c.limit = l.files[0].start(k.topic, k.partition)
 	return c
 }
 

@@ -113,7 +113,7 @@ func isPartial(r *eventlog.Record) bool { return r.Value != nil && r.Flags&event
 // scan notes the newest record of each key from clean.offset on, as far as the
 // limits, the map and its span let it.
 func (c *compaction) scan() error {
-	limit := c.segs[len(c.segs)-1].next
+	limit := min(c.segs[len(c.segs)-1].next, c.limit)
 	c.end, c.heldAt = limit, math.MaxInt64
 	var keys int64
 	for _, s := range c.segs {

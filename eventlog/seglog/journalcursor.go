@@ -69,6 +69,9 @@ func (c *journalCursor) locate() (payload []byte, file *journalFile, end int64, 
 	if c.ordinal >= l.st.ordinal {
 		return nil, nil, 0, nil
 	}
+	if c.ordinal < l.files[0].ordinal {
+		return nil, nil, 0, errSealed
+	}
 	if g := l.tail.find(c.ordinal); g != nil {
 		c.ordinal = max(c.ordinal, g.first) // over a gap
 		return g.payload, nil, 0, nil

@@ -155,8 +155,9 @@ func (l *Log) sealFiles(ctx context.Context, files []*journalFile) error {
 		}
 		return err
 	}
+	err = l.dropFiles(len(files))
 	l.wakeCompaction()
-	return l.dropFiles(len(files))
+	return err
 }
 
 func (s *sealer) read(ctx context.Context, files []*journalFile) error {
@@ -309,6 +310,7 @@ func (l *Log) dropFiles(n int) error {
 	l.mu.Lock()
 	l.doomed = append(l.doomed, l.files[:n]...)
 	l.files = slices.Clone(l.files[n:])
+	l.tail.forget(l.files[0].ordinal) // from now on it is read from segments, which compaction may change
 	l.mu.Unlock()
 	for len(l.doomed) > 0 {
 		if err := l.fs().Remove(l.doomed[0].path); err != nil && !vfs.IsNotExist(err) {

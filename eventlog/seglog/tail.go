@@ -32,6 +32,17 @@ func (t *tail) add(g tailGroup) {
 	t.groups = t.groups[drop:]
 }
 
+// forget drops the groups before an ordinal.
+func (t *tail) forget(ordinal uint64) {
+	n := 0
+	for n < len(t.groups) && t.groups[n].end <= ordinal {
+		t.bytes -= int64(len(t.groups[n].payload))
+		t.groups[n].payload = nil
+		n++
+	}
+	t.groups = t.groups[n:]
+}
+
 // find returns the group that holds an ordinal, or the first behind a gap at it;
 // nil if the tail does not reach back so far.
 func (t *tail) find(ordinal uint64) *tailGroup {
