@@ -47,7 +47,7 @@ func Open(dir string, opts Options) (*Log, error) {
 func newLog(dir string, opts Options) *Log {
 	l := &Log{
 		dir: dir, opts: opts.withDefaults(), token: make(chan struct{}, 1),
-		segs: map[partKey][]*segment{}, changed: make(chan struct{}), rolled: make(chan struct{}),
+		segs: map[partKey][]*segment{}, streams: map[*stream]struct{}{}, changed: make(chan struct{}), rolled: make(chan struct{}),
 	}
 	l.tail.max = l.opts.TailBytes
 	return l

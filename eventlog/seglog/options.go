@@ -22,6 +22,9 @@ type Options struct {
 	// GroupBytes bounds what concurrent appends put into one group: default 16 MiB.
 	// One append is never split.
 	GroupBytes int
+	// StreamChunk is the size at which a chunk of a streamed transaction ends, and
+	// about that of the pieces in which it is read: default 1 MiB.
+	StreamChunk int
 	// TrustClock accepts a clock more than a year past the last record.
 	TrustClock bool
 	Logger     *slog.Logger // default: discards
@@ -48,6 +51,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.GroupBytes <= 0 {
 		o.GroupBytes = 16 << 20
+	}
+	if o.StreamChunk <= 0 {
+		o.StreamChunk = 1 << 20
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

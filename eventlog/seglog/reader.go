@@ -20,6 +20,7 @@ type reader struct {
 	journal journalCursor
 	group   groupReader
 	sealed  *sealedReader
+	rest    pieces // of the transaction at hand; nil: it came whole
 	tx      eventlog.Tx
 	records []eventlog.Record
 	closed  bool
@@ -61,6 +62,9 @@ func (r *reader) Next() (*eventlog.Tx, error) {
 
 // step reads the next transaction into r.tx and r.records; false at the frontier.
 func (r *reader) step() (bool, error) {
+	if r.rest != nil {
+		return r.nextPiece()
+	}
 	for !r.group.more() {
 		ok, err := r.fill()
 		if errors.Is(err, errSealed) {
@@ -72,6 +76,9 @@ func (r *reader) step() (bool, error) {
 		if err != nil || !ok {
 			return false, err
 		}
+	}
+	if a := r.group.g.stream; a != nil {
+		return r.stepStream(a)
 	}
 	err := r.group.next(r)
 	if err == nil {
@@ -133,10 +140,7 @@ func (r *reader) show() bool {
 	if len(r.records) == 0 && (r.wanted != nil || r.tx.CSN <= r.spec.After) {
 		return false
 	}
-	sorted := func(a, b eventlog.Record) int { return int(int64(a.Seq) - int64(b.Seq)) }
-	if !slices.IsSortedFunc(r.records, sorted) {
-		slices.SortStableFunc(r.records, sorted)
-	}
+	sortBySeq(r.records)
 	r.tx.Records = r.records
 	return true
 }
@@ -151,6 +155,7 @@ func (r *reader) closeSealed() {
 // Close ends the reader.
 func (r *reader) Close() error {
 	r.closed = true
+	r.endPieces()
 	r.journal.close()
 	r.closeSealed()
 	return nil
