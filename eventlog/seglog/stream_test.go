@@ -418,11 +418,26 @@ func TestStreamedFileDamage(t *testing.T) {
 		damage(disk)
 		checkDamage(t, what, disk, top, names)
 	}
+	disk := older.Clone() // whole in itself, and another transaction's
+	writeFile(t, disk, name, otherStreamedFile(t))
+	checkDamage(t, "another's", disk, top, names)
 	for bit := range size * 8 {
 		disk := older.Clone()
 		disk.Flip(name, bit)
 		checkDamage(t, fmt.Sprint("bit ", bit), disk, top, names)
 	}
+}
+
+// otherStreamedFile is the file of a transaction like the one of TestStreamedFileDamage.
+func otherStreamedFile(t *testing.T) []byte {
+	fs := vfs.NewMem()
+	l := mustOpen(t, streamOptions(fs))
+	mustStreamed(t, l, mustTopic(t, l, "s.p.t"), 5)
+	b, err := vfs.ReadFile(fs, "log/journal/"+streamName(1, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // checkDamage opens a damaged log: readers, Check and sealing name the file.
