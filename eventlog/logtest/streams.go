@@ -315,7 +315,12 @@ func testStreamPieces(h *harness) {
 		h.readPieces(again, n, most, value, func() {})
 		got := h.read(eventlog.ReadSpec{})
 		if len(got) != 2 || len(got[0].Records) != n/5*4 || got[0].More {
-			h.Errorf("read whole it is %d transactions, the first with %d records", len(got), len(got[0].Records))
+			h.Fatalf("read whole it is %d transactions, the first with %d records", len(got), len(got[0].Records))
+		}
+		for i, r := range got[0].Records {
+			if want := uint32(i/4*5 + i%4); i%4 < 3 && (r.Seq != want || string(r.Value) != value(want)) {
+				h.Fatalf("read whole, record %d is %s", i, describe(r))
+			}
 		}
 	})
 }

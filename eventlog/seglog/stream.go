@@ -276,7 +276,6 @@ func (s *stream) Commit(ctx context.Context, tx *eventlog.Tx) error {
 // place gives the file its name for the journal file that is to adopt it,
 // durably. A name that it has from an earlier attempt stays if it is the same.
 func (s *stream) place(journal uint64) error {
-	s.doubtful = false // the log is ready: a failed attempt's entry was cut
 	path := s.l.path("journal/" + streamName(journal, s.number))
 	if s.path != path {
 		if err := s.l.fs().Rename(s.path, path); err != nil {

@@ -380,6 +380,18 @@ func TestDoubtfulStreamIsNotDeleted(t *testing.T) {
 		t.Errorf("after Discard: %v", got)
 	}
 	wantStreamFiles(t, "after the next start", disk)
+	full = true
+	if s, err = streamed(l, top, 3); !errors.Is(err, eventlog.ErrFull) {
+		t.Fatalf("Commit = %v", err)
+	}
+	full = false
+	if err := s.Discard(); err != nil { // the entry is cut first
+		t.Errorf("Discard = %v", err)
+	}
+	wantStreamFiles(t, "with space again", fs, streamName(1, 1))
+	if got := shown(t, mustOpen(t, streamOptions(fs.Crash(nil)))); !slices.Equal(got, []string{"0", "2"}) {
+		t.Errorf("after Discard: %v", got)
+	}
 }
 
 func TestStreamedFileDamage(t *testing.T) {
@@ -460,15 +472,18 @@ func checkDamage(t *testing.T, what string, disk *vfs.Mem, top eventlog.Topic, n
 		}
 	}
 	var err error
+	var part eventlog.PartitionReader
 	for p := int32(0); p < 2 && err == nil; p++ {
-		var r eventlog.PartitionReader
-		r, err = l.ReadPartition(top.ID, p, 0)
+		part, err = l.ReadPartition(top.ID, p, 0)
 		for ok := true; ok && err == nil; {
-			_, ok, err = r.Next()
+			_, ok, err = part.Next()
 		}
 	}
 	if !names(err) {
 		t.Fatalf("%s: partition Next = %v", what, err)
+	}
+	if _, _, again := part.Next(); !names(again) {
+		t.Fatalf("%s: partition Next again = %v", what, again)
 	}
 	found := 0
 	if _, err := l.Check(context.Background(), func(err error) {
@@ -589,6 +604,194 @@ func TestStreamReadOnly(t *testing.T) {
 	}
 	if got := shown(t, ro); !slices.Equal(got, numbers(0, 3)) {
 		t.Errorf("read-only log shows %v after sealing", got)
+	}
+}
+
+// TestRefreshWhileSealed seals a transaction while a read-only log is at the entry that adopted it.
+func TestRefreshWhileSealed(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, streamOptions(fs))
+	top := mustTopic(t, l, "s.p.t")
+	mustAppend(t, l, top, 0, 1)
+	ro, err := OpenReadOnly("log", streamOptions(fs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustStreamed(t, l, top, 1)
+	sealed := false
+	fs.SetHook(func(op vfs.Op) (int, error) {
+		if !sealed && op.Kind == "open" && strings.HasSuffix(op.Name, streamSuffix) {
+			sealed = true
+			if err := l.SealAll(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+		return 0, nil
+	})
+	if grown, err := ro.Refresh(); !sealed || !grown || err != nil {
+		t.Errorf("Refresh = %v, %v", grown, err)
+	}
+	if got := shown(t, ro); !slices.Equal(got, numbers(0, 2)) {
+		t.Errorf("read-only log shows %v", got)
+	}
+}
+
+// TestStreamAmongQueuedAppends lets a commit wait between two appends: its entry is its own.
+func TestStreamAmongQueuedAppends(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, streamOptions(fs))
+	top := mustTopic(t, l, "s.p.t")
+	<-l.token // as one who writes
+	done := make(chan error)
+	for n, do := range []func() error{
+		func() error { return appendN(l, top, 0) },
+		func() error { _, err := streamed(l, top, 1); return err },
+		func() error { _, err := streamed(l, top, 2); return err },
+		func() error { return appendN(l, top, 3) },
+	} {
+		go func() { done <- do() }()
+		for queued := 0; queued <= n; runtime.Gosched() {
+			l.queueMu.Lock()
+			queued = len(l.queue)
+			l.queueMu.Unlock()
+		}
+	}
+	l.token <- struct{}{}
+	for range 4 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := shown(t, l); !slices.Equal(got, numbers(0, 4)) {
+		t.Errorf("log holds %v", got)
+	}
+	if got := shown(t, mustOpen(t, streamOptions(fs.Crash(nil)))); !slices.Equal(got, numbers(0, 4)) {
+		t.Errorf("after power loss the log holds %v", got)
+	}
+}
+
+// TestCloseEndsStreams: a closed log leaves no file of what was in progress.
+func TestCloseEndsStreams(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, streamOptions(fs))
+	top := mustTopic(t, l, "s.p.t")
+	s := mustStream(t, l)
+	if err := addStreamed(s, top, "0", 8); err != nil {
+		t.Fatal(err)
+	}
+	wantStreamFiles(t, "in progress", fs, streamTmpName(1))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantStreamFiles(t, "closed", fs)
+	again := mustOpen(t, streamOptions(fs))
+	mustStreamed(t, again, top, 0)
+	other := mustStream(t, again)
+	if err := addStreamed(other, top, "1", 8); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Discard(); err != nil {
+		t.Errorf("Discard after Close = %v", err)
+	}
+	if err := s.Commit(context.Background(), streamedTx(0)); !errors.Is(err, eventlog.ErrClosed) {
+		t.Errorf("Commit after Close = %v", err)
+	}
+	wantStreamFiles(t, "another log's", fs, streamName(1, 1), streamTmpName(2))
+}
+
+// TestStreamOfOtherTopicsIsNotRead: a reader opens only what may show it something.
+func TestStreamOfOtherTopicsIsNotRead(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, streamOptions(fs))
+	top, other := mustTopic(t, l, "s.p.t"), mustTopic(t, l, "s.p.other")
+	mustStreamed(t, l, top, 0)
+	frontier := l.Frontier()
+	mustAppend(t, l, other, 1, 2)
+	fs.SetHook(func(op vfs.Op) (int, error) {
+		if op.Kind == "open" && strings.HasSuffix(op.Name, streamSuffix) {
+			t.Errorf("%s is opened", op.Name)
+		}
+		return 0, nil
+	})
+	for _, spec := range []eventlog.ReadSpec{
+		{Topics: []eventlog.TopicID{other.ID}},
+		{After: frontier},
+		{Topics: []eventlog.TopicID{top.ID, other.ID}, From: map[eventlog.TopicID][]eventlog.Offset{top.ID: l.EndOffsets(top.ID)}},
+	} {
+		r, err := l.Read(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tx, err := r.Next(); err != nil || tx == nil || tx.ID != "1" {
+			t.Errorf("Next = %+v, %v", tx, err)
+		}
+		r.Close()
+	}
+	r, err := l.ReadPartition(other.ID, 0, 0)
+	if err == nil {
+		_, _, err = r.Next()
+	}
+	if err != nil {
+		t.Errorf("ReadPartition = %v", err)
+	}
+}
+
+// TestChunkErrorStays: a chunk that is whole and does not fit its adoption is not passed over.
+func TestChunkErrorStays(t *testing.T) {
+	l := mustOpen(t, streamOptions(vfs.NewMem()))
+	mustStreamed(t, l, mustTopic(t, l, "s.p.t"), 0)
+	for what, damage := range map[string]func(a *adoption){
+		"fewer offsets":    func(a *adoption) { a.parts[0].count = 1 },
+		"no such part":     func(a *adoption) { a.byKey = nil },
+		"other topic":      func(a *adoption) { a.parts = a.parts[:1]; delete(a.byKey, partKey{2, 1}) },
+		"shorter":          func(a *adoption) { a.length -= 40 },
+		"more chunks":      func(a *adoption) { a.chunks++ },
+		"another checksum": func(a *adoption) { a.heads++ },
+	} {
+		a, err := decodeAdoption(l.tail.groups[len(l.tail.groups)-1].payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		damage(a)
+		c, err := l.openStream(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := func() error {
+			for {
+				k, _, err := c.next(nil)
+				if err != nil || k == nil {
+					return err
+				}
+				if err := c.records(k, func(partKey) bool { return true }, func(*eventlog.Record, bool) error { return nil }); err != nil {
+					return err
+				}
+			}
+		}
+		for range 2 {
+			if err := read(); !errors.Is(err, eventlog.ErrCorrupt) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	}
+}
+
+func TestStreamTooLarge(t *testing.T) {
+	l := mustOpen(t, streamOptions(vfs.NewMem()))
+	top, err := l.EnsureTopic(eventlog.TopicSpec{Name: "s.p.t", Partitions: eventlog.MaxPartitions})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := mustStream(t, l)
+	r := eventlog.Record{Topic: top.ID, Partition: eventlog.EveryPartition, Value: make([]byte, 1<<20)}
+	if err := s.Add(0, []eventlog.Record{r}); !errors.Is(err, eventlog.ErrTooLarge) {
+		t.Errorf("Add of 1 MiB in %d partitions = %v", eventlog.MaxPartitions, err)
+	}
+	if err := s.Add(0, []eventlog.Record{{Topic: txTopic}}); err == nil {
+		t.Error("Add to _tx = nil")
+	}
+	if n, size := s.Size(); n != 0 || size != 0 {
+		t.Errorf("Size = %d, %d", n, size)
 	}
 }
 
