@@ -16,8 +16,8 @@ import (
 //	uvarint length of that file, u32 CRC-32C of its chunks' entry headers,
 //	uvarint chunks
 //	uvarint aborted sub-transactions, each the difference to the one before
-//	uvarint partitions, each uvarint topic, partition, first offset, and count:
-//	  the offsets that the transaction takes, used or not
+//	uvarint partitions in order, each uvarint topic, partition, first offset, and
+//	  count: the offsets that the transaction takes, used or not
 const adoptVersion = 1
 
 // adoption is a decoded adopting entry. Its bytes are shared with the payload.
@@ -29,9 +29,8 @@ type adoption struct {
 	length  int64
 	heads   uint32 // CRC-32C of the headers of its chunks
 	chunks  uint64
-	aborted []uint32 // in order
-	parts   []adoptedPart
-	byKey   map[partKey]int
+	aborted []uint32      // in order
+	parts   []adoptedPart // in the order of their keys
 }
 
 // adoptedPart is what a transaction takes of a partition.
@@ -58,10 +57,11 @@ func (k partKey) compare(o partKey) int {
 
 // part returns what the transaction takes of a partition, nil for none.
 func (a *adoption) part(k partKey) *adoptedPart {
-	if i, ok := a.byKey[k]; ok {
-		return &a.parts[i]
+	i, found := slices.BinarySearchFunc(a.parts, k, func(p adoptedPart, k partKey) int { return p.key.compare(k) })
+	if !found {
+		return nil
 	}
-	return nil
+	return &a.parts[i]
 }
 
 // append appends the payload.
@@ -94,7 +94,7 @@ func decodeAdoption(payload []byte) (*adoption, error) {
 	if v := c.byte(); v != adoptVersion {
 		return nil, fmt.Errorf("adopting entry of version %d; this program reads %d", v, adoptVersion)
 	}
-	a := &adoption{ordinal: c.uvarint(), byKey: map[partKey]int{}}
+	a := &adoption{ordinal: c.uvarint()}
 	c.txHead(&a.tx)
 	a.journal, a.number, a.length = c.uvarint(), c.uvarint(), int64(c.offset())
 	if b := c.take(4); len(b) == 4 {
@@ -114,9 +114,11 @@ func decodeAdoption(payload []byte) (*adoption, error) {
 	for i := range a.parts {
 		k := partKey{eventlog.TopicID(c.uint32()), int32(c.uint32())}
 		a.parts[i] = adoptedPart{k, c.offset(), eventlog.Offset(c.uint32())}
-		a.byKey[k] = i
+		if i > 0 && a.parts[i-1].key.compare(k) >= 0 {
+			c.fail()
+		}
 	}
-	if c.bad || len(c.b) != 0 || a.ordinal > 1<<62 || len(a.byKey) != len(a.parts) {
+	if c.bad || len(c.b) != 0 || a.ordinal > 1<<62 {
 		return nil, fmt.Errorf("adopting entry: %w", errShort)
 	}
 	return a, nil

@@ -41,13 +41,16 @@ func decodeChunk(payload []byte) (*chunk, error) {
 	if v := c.byte(); v != chunkVersion {
 		return nil, fmt.Errorf("chunk of version %d; this program reads %d", v, chunkVersion)
 	}
-	k := &chunk{sections: make([]section, c.count(2))}
+	k := &chunk{sections: make([]section, c.count(4))}
 	for i := range k.sections {
 		sub := c.uvarint()
 		if sub > math.MaxUint32 {
 			c.fail()
 		}
 		k.sections[i] = section{uint32(sub), make([]run, c.count(2))}
+		if len(k.sections[i].runs) == 0 {
+			c.fail()
+		}
 		for j := range k.sections[i].runs {
 			k.sections[i].runs[j] = run{c.uint32(), c.uint32()}
 		}

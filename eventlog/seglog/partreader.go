@@ -199,6 +199,9 @@ func appendTxRecords(dst []eventlog.Record, g *group) ([]eventlog.Record, error)
 		runs := make([]sealedRun, 0, len(g.rows[i].runs))
 		for _, r := range g.rows[i].runs {
 			b := g.batches[r.batch]
+			if next[r.batch] > 1<<62 {
+				return nil, fmt.Errorf("topic %d partition %d: offset %d", b.topic, b.partition, next[r.batch])
+			}
 			runs = append(runs, sealedRun{partKey{b.topic, b.partition}, next[r.batch], r.count})
 			next[r.batch] += eventlog.Offset(r.count)
 		}
