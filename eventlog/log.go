@@ -114,7 +114,8 @@ var (
 	// ErrFull matches an append that found no space; nothing was written, and a
 	// later append may succeed.
 	ErrFull = errors.New("eventlog: no space for the log")
-	// ErrTooLarge matches a group that no entry of the log can hold; trying again does not help.
+	// ErrTooLarge matches a group that no entry of the log can hold; trying again
+	// does not help, streaming the transaction does.
 	ErrTooLarge = errors.New("eventlog: transaction is too large")
 	// ErrCorrupt matches damage that was found before it was served.
 	ErrCorrupt = errors.New("eventlog: damaged log")

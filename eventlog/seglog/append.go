@@ -43,7 +43,7 @@ func (l *Log) Append(ctx context.Context, txs []*eventlog.Tx) error {
 		}
 	}
 	if r.size > maxEntry/2 {
-		return fmt.Errorf("%w: %d bytes in one group, %d are possible; commit smaller transactions", eventlog.ErrTooLarge, r.size, maxEntry/2)
+		return fmt.Errorf("%w: %d bytes in one group, %d are possible; commit smaller transactions, or stream them", eventlog.ErrTooLarge, r.size, maxEntry/2)
 	}
 	return l.do(ctx, r)
 }
