@@ -1,7 +1,9 @@
 package seglog
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"slices"
 
 	"github.com/tailwater/tailwater/eventlog"
@@ -143,10 +145,24 @@ func (p *streamPieces) read(r *reader, dst []eventlog.Record) ([]eventlog.Record
 
 func (p *streamPieces) close() { p.c.close() }
 
+// sortBySeq orders records by seq, and those of one seq as they are. Records are
+// large: of many, only seq and place are sorted, and each record moves once.
 func sortBySeq(records []eventlog.Record) {
-	bySeq := func(a, b eventlog.Record) int { return int(int64(a.Seq) - int64(b.Seq)) }
-	if !slices.IsSortedFunc(records, bySeq) {
+	bySeq := func(a, b eventlog.Record) int { return cmp.Compare(a.Seq, b.Seq) }
+	switch n := len(records); {
+	case slices.IsSortedFunc(records, bySeq):
+	case n < 64 || n > math.MaxUint32:
 		slices.SortStableFunc(records, bySeq)
+	default:
+		keys := make([]uint64, n)
+		for i := range records {
+			keys[i] = uint64(records[i].Seq)<<32 | uint64(i)
+		}
+		slices.Sort(keys)
+		from := slices.Clone(records)
+		for i, k := range keys {
+			records[i] = from[uint32(k)]
+		}
 	}
 }
 

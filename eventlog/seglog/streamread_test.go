@@ -213,3 +213,19 @@ func heapBytes() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
+
+func TestSortBySeq(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{0, 1, 2, 63, 64, 1000} {
+		records := make([]eventlog.Record, n)
+		for i := range records {
+			records[i] = eventlog.Record{Seq: uint32(rng.IntN(n)) << 22, Offset: eventlog.Offset(i)}
+		}
+		sortBySeq(records)
+		for i := 1; i < n; i++ {
+			if a, b := records[i-1], records[i]; a.Seq > b.Seq || a.Seq == b.Seq && a.Offset >= b.Offset {
+				t.Fatalf("of %d records, %d: seq %d of place %d before seq %d of place %d", n, i, a.Seq, a.Offset, b.Seq, b.Offset)
+			}
+		}
+	}
+}
