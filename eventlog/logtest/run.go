@@ -40,6 +40,11 @@ func Run(t *testing.T, b Backend) {
 		{"Slow reader", testSlowReader},
 		{"Whole transactions under concurrency", testConcurrent},
 		{"Cancelled append", testCancelled},
+		{"Streams in order", testStreamOrder},
+		{"Streams that abort", testStreamAborts},
+		{"Streams discarded", testStreamDiscard},
+		{"Read from inside a stream", testStreamFrom},
+		{"Stream in pieces", testStreamPieces},
 		{"Closed", testClosed},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.test(newHarness(t, b, false)) })

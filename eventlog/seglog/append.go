@@ -13,6 +13,10 @@ type request struct {
 	txs   []*eventlog.Tx
 	topic *eventlog.TopicSpec
 	mark  *mark
+	// stream asks for the adoption of its file for the one transaction, or, with
+	// forget, that no entry may name it.
+	stream *stream
+	forget bool
 
 	made eventlog.Topic // answer to topic
 	size int            // estimate of its bytes
@@ -39,7 +43,7 @@ func (l *Log) Append(ctx context.Context, txs []*eventlog.Tx) error {
 		}
 	}
 	if r.size > maxEntry/2 {
-		return fmt.Errorf("%w: %d bytes in one group, %d are possible; commit smaller transactions", eventlog.ErrTooLarge, r.size, maxEntry/2)
+		return fmt.Errorf("%w: %d bytes in one group, %d are possible; commit smaller transactions, or stream them", eventlog.ErrTooLarge, r.size, maxEntry/2)
 	}
 	return l.do(ctx, r)
 }
@@ -126,9 +130,12 @@ func (l *Log) takeQueued() []*request {
 	l.queueMu.Lock()
 	defer l.queueMu.Unlock()
 	n, size := 0, 0
-	for n < len(l.queue) && (n == 0 || size+l.queue[n].size <= l.opts.GroupBytes) {
+	for n < len(l.queue) && (n == 0 || l.queue[n].stream == nil && size+l.queue[n].size <= l.opts.GroupBytes) {
 		size += l.queue[n].size
 		n++
+		if l.queue[n-1].stream != nil {
+			break // an entry of its own
+		}
 	}
 	taken := slices.Clone(l.queue[:n])
 	l.queue = slices.Delete(l.queue, 0, n)
@@ -161,8 +168,16 @@ func (l *Log) commit(taken []*request) error {
 	if err := l.ready(); err != nil {
 		return err
 	}
+	s := taken[0].stream
+	if taken[0].forget {
+		s.doubtful = false
+		return nil
+	}
 	if err := l.maybeRoll(); err != nil {
 		return err
+	}
+	if s != nil {
+		return l.adopt(s, taken[0].txs[0])
 	}
 	g, err := l.encodeGroup(taken)
 	if err != nil || g == nil {

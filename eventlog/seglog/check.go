@@ -1,6 +1,7 @@
 package seglog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -34,10 +35,17 @@ func (l *Log) Check(ctx context.Context, damaged func(error)) (records int64, er
 		return err
 	}
 	for i, f := range files {
-		n, err := l.checkFile(ctx, f, sizes[i])
+		n, adopted, err := l.checkFile(ctx, f, sizes[i])
 		records += n
 		if err := report(err); err != nil {
 			return records, err
+		}
+		for _, a := range adopted {
+			n, err := l.checkStream(ctx, a)
+			records += n
+			if err := report(err); err != nil {
+				return records, err
+			}
 		}
 	}
 	for _, list := range segs {
@@ -52,36 +60,45 @@ func (l *Log) Check(ctx context.Context, damaged func(error)) (records int64, er
 	return records, ctx.Err()
 }
 
-func (l *Log) checkFile(ctx context.Context, file *journalFile, size int64) (records int64, err error) {
+// checkFile reads a journal file; the streamed files that its entries adopt are left to the caller.
+func (l *Log) checkFile(ctx context.Context, file *journalFile, size int64) (records int64, adopted []*adoption, err error) {
 	f, err := l.fs().Open(file.path)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	defer f.Close()
 	head := make([]byte, fileHeaderSize)
 	if _, err := f.ReadAt(head, 0); err != nil {
-		return 0, fmt.Errorf("read %s: %w", file.path, err)
+		return 0, nil, fmt.Errorf("read %s: %w", file.path, err)
 	}
 	if err := checkFileHeader(head, file.number); err != nil {
-		return 0, &CorruptError{Path: file.path, Reason: err.Error()}
+		return 0, nil, &CorruptError{Path: file.path, Reason: err.Error()}
 	}
 	s := newScanner(f, file.path, file.number, fileHeaderSize, size)
 	for ctx.Err() == nil {
 		pos := s.pos
 		kind, payload, err := s.next()
 		if errors.Is(err, io.EOF) {
-			return records, nil
+			return records, adopted, nil
 		}
 		if err != nil {
-			return records, err
+			return records, adopted, err
+		}
+		if kind == kindAdopt {
+			a, err := decodeAdoption(bytes.Clone(payload))
+			if err != nil {
+				return records, adopted, &CorruptError{Path: file.path, Pos: pos, Reason: err.Error()}
+			}
+			adopted = append(adopted, a)
+			continue
 		}
 		n, err := checkEntry(kind, payload, pos == fileHeaderSize)
 		records += n
 		if err != nil {
-			return records, &CorruptError{Path: file.path, Pos: pos, Reason: err.Error()}
+			return records, adopted, &CorruptError{Path: file.path, Pos: pos, Reason: err.Error()}
 		}
 	}
-	return records, nil
+	return records, adopted, nil
 }
 
 func checkEntry(kind byte, payload []byte, first bool) (records int64, err error) {

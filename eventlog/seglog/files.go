@@ -21,7 +21,7 @@ type indexPoint struct {
 // indexEvery is the distance of index points in bytes.
 const indexEvery = 1 << 20
 
-// journalFile is a file of the journal. All but size, index and end are fixed
+// journalFile is a file of the journal. All but size, index and streams are fixed
 // once it is listed; those of the newest file grow under the log's lock.
 type journalFile struct {
 	number  uint64
@@ -32,6 +32,7 @@ type journalFile struct {
 	ordinal uint64       // at its start
 	starts  map[eventlog.TopicID][]eventlog.Offset
 	index   []indexPoint
+	streams []streamFile // that its entries adopt; of an older file: that are named after it
 }
 
 func journalName(number uint64) string { return fmt.Sprintf("%012d%s", number, journalSuffix) }

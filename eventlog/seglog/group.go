@@ -48,6 +48,7 @@ type group struct {
 	first   uint64 // ordinal of the first transaction
 	rows    []txRow
 	batches []batchRef
+	stream  *adoption // not nil: the one transaction is in a streamed file
 }
 
 func (g *group) end() uint64 { return g.first + uint64(len(g.rows)) }

@@ -42,6 +42,9 @@ type Options struct {
 	MergeBytes int64
 	// SegmentBytes bounds the segments that compaction joins: default 256 MiB.
 	SegmentBytes int64
+	// StreamChunk is the size at which a chunk of a streamed transaction ends, and
+	// about that of the pieces in which it is read: default 1 MiB.
+	StreamChunk int
 	// TrustClock accepts a clock more than a year past the last record.
 	TrustClock bool
 	Logger     *slog.Logger // default: discards
@@ -83,6 +86,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.SegmentBytes <= 0 {
 		o.SegmentBytes = 256 << 20
+	}
+	if o.StreamChunk <= 0 {
+		o.StreamChunk = 1 << 20
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -20,7 +20,9 @@ type partReader struct {
 	queue  []eventlog.Batch // of the group at hand
 	it     eventlog.RecordIter
 	live   bool
-	rows   []eventlog.Record // of the group at hand, for _tx
+	rows   []eventlog.Record // of the group at hand, for _tx; of the chunk at hand
+	stream *chunkFile        // at hand
+	buf    []byte
 	closed bool
 }
 
@@ -94,14 +96,20 @@ func (p *partReader) fromJournal(r *eventlog.Record) (bool, error) {
 		if ok, err := p.fromGroup(r); ok || err != nil {
 			return ok, err
 		}
+		if ok, err := p.fromStream(); err != nil {
+			return false, err
+		} else if ok {
+			continue
+		}
 		g, err := p.jc.next()
 		if err != nil || g == nil {
 			return false, err
 		}
-		p.jc.ordinal = g.end()
 		if err := p.take(g); err != nil {
+			p.jc.close() // at the same group again, if anybody asks
 			return false, err
 		}
+		p.jc.ordinal = g.end()
 	}
 }
 
@@ -112,6 +120,9 @@ func (p *partReader) take(g *group) error {
 		var err error
 		p.rows, err = appendTxRecords(p.rows, g)
 		return err
+	}
+	if g.stream != nil {
+		return p.takeStream(g.stream)
 	}
 	for _, b := range g.batches {
 		if b.topic != p.key.topic || b.partition != p.key.partition {
@@ -166,11 +177,15 @@ func (p *partReader) Close() error {
 	p.closed = true
 	p.seg.close()
 	p.jc.close()
+	p.closeStream()
 	return nil
 }
 
 // appendTxRecords appends the records that a group has in the topic _tx.
 func appendTxRecords(dst []eventlog.Record, g *group) ([]eventlog.Record, error) {
+	if g.stream != nil {
+		return append(dst, g.stream.txRecord()), nil
+	}
 	next := make([]eventlog.Offset, len(g.batches))
 	for i, b := range g.batches {
 		h, err := eventlog.DecodeBatchHeader(b.data)
@@ -184,6 +199,9 @@ func appendTxRecords(dst []eventlog.Record, g *group) ([]eventlog.Record, error)
 		runs := make([]sealedRun, 0, len(g.rows[i].runs))
 		for _, r := range g.rows[i].runs {
 			b := g.batches[r.batch]
+			if next[r.batch] > 1<<62 {
+				return nil, fmt.Errorf("topic %d partition %d: offset %d", b.topic, b.partition, next[r.batch])
+			}
 			runs = append(runs, sealedRun{partKey{b.topic, b.partition}, next[r.batch], r.count})
 			next[r.batch] += eventlog.Offset(r.count)
 		}

@@ -65,7 +65,10 @@ func (l *Log) Refresh() (bool, error) {
 		}
 		err = l.reload()
 	} else if vfs.IsNotExist(err) {
-		err = l.extend(newest)
+		// What it names may have been sealed since: reload tells that from damage.
+		if err = l.extend(newest); errors.Is(err, eventlog.ErrCorrupt) {
+			err = l.reload()
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,7 +108,7 @@ func (l *Log) extend(jf *journalFile) error {
 			return nil
 		}
 		if err := l.replay(jf, l.st, kind, payload, pos); err != nil {
-			return &CorruptError{Path: jf.path, Pos: pos, Reason: err.Error()}
+			return located(jf.path, pos, err)
 		}
 	}
 }

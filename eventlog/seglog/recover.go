@@ -36,7 +36,10 @@ func (l *Log) recover() (recovered, error) {
 		return rec, &CorruptError{Path: l.path("journal"), Reason: "there are sealed segments but no journal file"}
 	}
 	l.st = st
-	return rec, l.checkSegments()
+	if err := l.checkSegments(); err != nil {
+		return rec, err
+	}
+	return rec, l.loadStreams()
 }
 
 // listJournal returns the numbers of the journal's files in order. There must be no hole.
@@ -49,7 +52,7 @@ func (l *Log) listJournal() ([]uint64, error) {
 	for _, name := range names {
 		if n, ok := parseJournalName(name); ok {
 			numbers = append(numbers, n)
-		} else if !strings.HasSuffix(name, ".tmp") {
+		} else if _, _, ok := parseStreamName(name); !ok && !strings.HasSuffix(name, ".tmp") {
 			l.opts.Logger.Warn("leaving a file alone that is not the log's", "file", l.path("journal/"+name))
 		}
 	}
@@ -206,7 +209,7 @@ func (l *Log) scanEntries(s *entryScanner, jf *journalFile, st *state) error {
 			return err
 		}
 		if err := l.replay(jf, st, kind, payload, pos); err != nil {
-			return &CorruptError{Path: s.path, Pos: pos, Reason: err.Error()}
+			return located(s.path, pos, err)
 		}
 	}
 }
@@ -214,8 +217,8 @@ func (l *Log) scanEntries(s *entryScanner, jf *journalFile, st *state) error {
 // replay applies one entry.
 func (l *Log) replay(jf *journalFile, st *state, kind byte, payload []byte, pos int64) error {
 	switch kind {
-	case kindGroup:
-		g, err := decodeGroup(payload)
+	case kindGroup, kindAdopt:
+		g, err := decodeTransactions(kind, payload)
 		if err != nil {
 			return err
 		}
@@ -223,9 +226,14 @@ func (l *Log) replay(jf *journalFile, st *state, kind byte, payload []byte, pos 
 		if err := st.applyGroup(g); err != nil {
 			return err
 		}
+		if g.stream != nil {
+			if err := l.replayAdoption(jf, g.stream); err != nil {
+				return err
+			}
+		}
 		jf.note(pos, ordinal, csn)
 		if len(g.rows) > 0 {
-			l.tail.add(tailGroup{first: g.first, end: g.end(), csn: csn, payload: slices.Clone(payload)})
+			l.tail.add(tailGroup{kind: kind, first: g.first, end: g.end(), csn: csn, payload: slices.Clone(payload)})
 		}
 		return nil
 	case kindIndex: // written before the next file was; that one is not there

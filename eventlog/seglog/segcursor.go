@@ -67,6 +67,9 @@ func (c *segCursor) nextBelow(end eventlog.Offset, r *eventlog.Record) (ok bool,
 
 // nextBatch reads the batch in which c.next lies.
 func (c *segCursor) nextBatch() (bool, error) {
+	if c.f == nil {
+		c.close() // parked: found again by c.next
+	}
 	for c.seg == nil || c.next >= c.seg.next || c.batch >= len(c.idx.batches) {
 		from := c.next
 		if c.seg != nil {

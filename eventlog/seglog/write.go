@@ -158,14 +158,14 @@ func (l *Log) publish(g *pendingGroup) {
 	if len(g.txs) == 0 {
 		return
 	}
-	l.tail.add(tailGroup{first: g.first, end: l.st.ordinal, csn: csn, payload: g.payload()})
+	l.tail.add(tailGroup{kind: kindGroup, first: g.first, end: l.st.ordinal, csn: csn, payload: g.payload()})
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
 
 // maybeRoll begins a new journal file when the newest has grown enough.
 func (l *Log) maybeRoll() error {
-	if l.w.end < l.opts.FileBytes || l.w.end <= l.w.file.body {
+	if l.w.file.bytes()-l.w.file.size+l.w.end < l.opts.FileBytes || l.w.end <= l.w.file.body {
 		return nil
 	}
 	return l.roll()
