@@ -125,6 +125,8 @@ var (
 // become visible whole or not at all. All methods may be called from any
 // goroutine.
 type Log interface {
+	Seeker
+
 	// ID names the log for as long as its directory lives.
 	ID() [16]byte
 
@@ -160,7 +162,9 @@ type Log interface {
 	// Read starts a reader. Close it.
 	Read(spec ReadSpec) (Reader, error)
 
-	// ReadPartition starts at an offset of one partition, in offset order.
+	// ReadPartition starts at an offset of one partition, in offset order. An
+	// offset that retention has deleted is ErrOutOfRange, here and in Read's
+	// From; what compaction has left out is passed over.
 	ReadPartition(topic TopicID, partition int32, from Offset) (PartitionReader, error)
 
 	// NewestByKey calls fn for every key with the CSN of its newest record;

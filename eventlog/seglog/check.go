@@ -92,7 +92,7 @@ func checkEntry(kind byte, payload []byte, first bool) (records int64, err error
 	case kindCheckpoint:
 		_, _, err = decodeCheckpoint(payload)
 	case kindIndex:
-		_, err = decodeIndex(payload)
+		_, _, err = decodeIndex(payload)
 	case kindGroup:
 		g, err := decodeGroup(payload)
 		if err != nil {

@@ -37,6 +37,9 @@ func (l *Log) Read(spec eventlog.ReadSpec) (eventlog.Reader, error) {
 		}
 		r.wanted[t] = true
 	}
+	if err := l.checkFrom(r); err != nil {
+		return nil, err
+	}
 	if err := r.start(); err != nil {
 		return nil, fmt.Errorf("start reader after CSN %d: %w", spec.After, err)
 	}

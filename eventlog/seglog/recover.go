@@ -132,7 +132,7 @@ func (l *Log) loadCheckpoint(number uint64) (*journalFile, *state, int64, error)
 	}
 	return &journalFile{
 		number: number, path: path, size: size, body: s.pos,
-		nextCSN: st.nextCSN, ordinal: st.ordinal, starts: st.offsets(),
+		nextCSN: st.nextCSN, ordinal: st.ordinal, starts: st.offsets(), maxTime: anyTime,
 	}, st, prevEnd, nil
 }
 
@@ -174,6 +174,7 @@ func (l *Log) scanNewest(jf *journalFile, st *state) (torn int64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	jf.maxTime = noTime
 	s := newScanner(f, jf.path, jf.number, jf.body, size)
 	if err := l.scanEntries(s, jf, st); err != nil {
 		return 0, err
@@ -224,6 +225,9 @@ func (l *Log) replay(jf *journalFile, st *state, kind byte, payload []byte, pos 
 			return err
 		}
 		jf.note(pos, ordinal, csn)
+		for i := range g.rows {
+			jf.saw(&g.rows[i].tx)
+		}
 		if len(g.rows) > 0 {
 			l.tail.add(tailGroup{first: g.first, end: g.end(), csn: csn, payload: slices.Clone(payload)})
 		}
@@ -234,27 +238,28 @@ func (l *Log) replay(jf *journalFile, st *state, kind byte, payload []byte, pos 
 	return fmt.Errorf("entry of kind %d inside a file", kind)
 }
 
-// loadIndex returns a closed file's index; none if it was not closed with one.
-func loadIndex(f vfs.File, jf *journalFile, size int64) []indexPoint {
+// loadIndex returns a closed file's index and the largest commit time of its
+// records; none and anyTime if it was not closed with one.
+func loadIndex(f vfs.File, jf *journalFile, size int64) ([]indexPoint, int64) {
 	var last [4]byte
 	if size < jf.body+entryHeaderSize+4 {
-		return nil
+		return nil, anyTime
 	}
 	if _, err := f.ReadAt(last[:], size-4); err != nil {
-		return nil
+		return nil, anyTime
 	}
 	n := int64(binary.LittleEndian.Uint32(last[:]))
 	if n < entryHeaderSize || n > size-jf.body {
-		return nil
+		return nil, anyTime
 	}
 	s := newScanner(f, jf.path, jf.number, size-n, size)
 	kind, payload, err := s.next()
 	if err != nil || kind != kindIndex {
-		return nil
+		return nil, anyTime
 	}
-	points, err := decodeIndex(payload)
+	points, maxTime, err := decodeIndex(payload)
 	if err != nil {
-		return nil
+		return nil, anyTime
 	}
-	return points
+	return points, maxTime
 }
