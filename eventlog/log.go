@@ -192,6 +192,8 @@ type ReadSpec struct {
 	Topics []TopicID
 	// After: only transactions with CSN > After are shown (TxOutput: likewise, by their CSN).
 	After CSN
+	// FromTime, where not 0, leaves out transactions committed before it (µs since 1970).
+	FromTime int64
 	// From, where set for a topic, shows that topic's records from these
 	// offsets on (one a partition), whatever their CSN.
 	From map[TopicID][]Offset

@@ -23,7 +23,7 @@ type Seeker interface {
 type TxFinder interface {
 	// Find returns the transaction of a record, without its records and in
 	// memory that is valid until the next call; false where the log no longer
-	// knows it. Outputs share their CSN with others and are not found.
+	// knows it. Outputs are found if they were appended soon behind what caused them.
 	Find(r *Record) (tx Tx, ok bool, err error)
 	Close() error
 }

@@ -25,7 +25,7 @@ func (r *memReader) Next() (*eventlog.Tx, error) {
 	for r.next < len(r.m.txs) {
 		tx := r.m.txs[r.next].tx
 		r.next++
-		if tx.Kind == eventlog.TxOutput && !r.spec.Outputs {
+		if tx.Kind == eventlog.TxOutput && !r.spec.Outputs || r.spec.FromTime != 0 && tx.CommitTime < r.spec.FromTime {
 			continue
 		}
 		shown := r.shown(&tx)

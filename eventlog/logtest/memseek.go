@@ -2,6 +2,7 @@ package logtest
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tailwater/tailwater/eventlog"
 )
@@ -67,7 +68,10 @@ func (f memFinder) Find(r *eventlog.Record) (eventlog.Tx, bool, error) {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()
 	for _, t := range f.m.txs {
-		if t.tx.CSN == r.CSN && t.tx.Kind != eventlog.TxOutput {
+		holds := func(o eventlog.Record) bool {
+			return o.Topic == r.Topic && o.Seq == r.Seq && (o.Partition == r.Partition && o.Offset == r.Offset || o.Op == r.Op)
+		}
+		if t.tx.CSN == r.CSN && slices.ContainsFunc(t.tx.Records, holds) {
 			tx := t.tx
 			tx.Records = nil
 			return tx, true, nil

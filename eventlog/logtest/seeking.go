@@ -39,6 +39,23 @@ func testSeek(h *harness) {
 			}
 		}
 	})
+	h.checkpointed(func() {
+		h.Helper()
+		all := h.read(eventlog.ReadSpec{})
+		for _, tx := range all {
+			for _, micros := range []int64{tx.CommitTime, tx.CommitTime + 1, 1 << 60} {
+				var want []eventlog.Tx
+				for _, w := range all {
+					if w.CommitTime >= micros {
+						want = append(want, w)
+					}
+				}
+				if got := h.read(eventlog.ReadSpec{FromTime: micros}); fmt.Sprint(got) != fmt.Sprint(want) {
+					h.Errorf("read from time %d: %d transactions, want %d", micros, len(got), len(want))
+				}
+			}
+		}
+	})
 	for _, err := range []error{
 		second(h.log.SeekCSN(4711, 0, 1)), second(h.log.SeekTime(t.ID, 2, 1)), second(h.log.SeekCSN(t.ID, -1, 1)), second(h.log.ReadBackward(t.ID, 9, 1)),
 	} {

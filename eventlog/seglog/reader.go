@@ -40,7 +40,11 @@ func (l *Log) Read(spec eventlog.ReadSpec) (eventlog.Reader, error) {
 	if err := l.checkFrom(r); err != nil {
 		return nil, err
 	}
-	if err := r.start(); err != nil {
+	err := r.start()
+	if err == nil {
+		err = r.startAtTime()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("start reader after CSN %d: %w", spec.After, err)
 	}
 	return r, nil
@@ -130,7 +134,7 @@ func (r *reader) skips(rec *eventlog.Record) bool {
 
 // show completes r.tx and tells whether the caller sees it.
 func (r *reader) show() bool {
-	if r.tx.Kind == eventlog.TxOutput && !r.spec.Outputs {
+	if r.tx.Kind == eventlog.TxOutput && !r.spec.Outputs || r.spec.FromTime != 0 && r.tx.CommitTime < r.spec.FromTime {
 		return false
 	}
 	if len(r.records) == 0 && (r.wanted != nil || r.tx.CSN <= r.spec.After) {

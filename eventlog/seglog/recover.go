@@ -41,6 +41,23 @@ func (l *Log) recover() (recovered, error) {
 
 // listJournal returns the numbers of the journal's files in order. There must be no hole.
 func (l *Log) listJournal() ([]uint64, error) {
+	numbers, err := l.journalNumbers()
+	if err != nil {
+		return nil, err
+	}
+	for i := 1; i < len(numbers); i++ {
+		if numbers[i] != numbers[i-1]+1 {
+			return nil, &CorruptError{
+				Path:   l.path("journal/" + journalName(numbers[i-1]+1)),
+				Reason: fmt.Sprintf("file is missing between %d and %d", numbers[i-1], numbers[i]),
+			}
+		}
+	}
+	return numbers, nil
+}
+
+// journalNumbers returns the numbers of the journal's files in order.
+func (l *Log) journalNumbers() ([]uint64, error) {
 	names, err := l.fs().ReadDir(l.path("journal"))
 	if err != nil {
 		return nil, err
@@ -54,14 +71,6 @@ func (l *Log) listJournal() ([]uint64, error) {
 		}
 	}
 	slices.Sort(numbers)
-	for i := 1; i < len(numbers); i++ {
-		if numbers[i] != numbers[i-1]+1 {
-			return nil, &CorruptError{
-				Path:   l.path("journal/" + journalName(numbers[i-1]+1)),
-				Reason: fmt.Sprintf("file is missing between %d and %d", numbers[i-1], numbers[i]),
-			}
-		}
-	}
 	return numbers, nil
 }
 

@@ -291,6 +291,19 @@ func (p *partReader) seekGroup(g *group, t target) (eventlog.Offset, error) {
 	}
 }
 
+// startAtTime moves a reader's start to the first transaction of its FromTime.
+func (r *reader) startAtTime() error {
+	if r.spec.FromTime == 0 {
+		return nil
+	}
+	first := r.l.StartOffsets(txTopic)[0]
+	off, err := r.l.SeekTime(txTopic, 0, r.spec.FromTime)
+	if err == nil && off > first { // at the first row kept, what is older may do too
+		r.ordinal = max(r.ordinal, uint64(off))
+	}
+	return err
+}
+
 // checkFrom reports offsets to start from that retention has deleted.
 func (l *Log) checkFrom(r *reader) error {
 	for topic, from := range r.spec.From {

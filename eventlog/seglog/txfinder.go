@@ -1,6 +1,8 @@
 package seglog
 
 import (
+	"slices"
+
 	"github.com/tailwater/tailwater/eventlog"
 )
 
@@ -13,7 +15,7 @@ type txFinder struct {
 	rows eventlog.PartitionReader // nil: nowhere
 	tx   eventlog.Tx              // of the row read last
 	row  []byte
-	at   eventlog.CSN // of tx
+	at   eventlog.CSN // largest read
 	runs []sealedRun
 }
 
@@ -22,20 +24,29 @@ func (l *Log) TxFinder() eventlog.TxFinder { return &txFinder{l: l} }
 
 // Find returns the transaction of a record; false where _tx no longer has it.
 func (f *txFinder) Find(r *eventlog.Record) (eventlog.Tx, bool, error) {
-	if f.rows != nil && f.at == r.CSN && f.tx.Kind != eventlog.TxOutput {
-		return f.tx, true, nil
-	}
-	if f.rows != nil && f.at < r.CSN {
-		found, err := f.read(r.CSN, finderReach)
-		if found || err != nil {
+	if f.rows != nil && f.at <= r.CSN {
+		if f.holds(r) {
+			return f.tx, true, nil
+		}
+		if found, err := f.read(r, finderReach); found || err != nil {
 			return f.tx, found, err
 		}
 	}
 	if err := f.seek(r.CSN); err != nil {
 		return eventlog.Tx{}, false, err
 	}
-	found, err := f.read(r.CSN, 1<<62)
+	found, err := f.read(r, finderReach)
 	return f.tx, found, err
+}
+
+// holds reports whether the row at hand is that of a record's transaction.
+func (f *txFinder) holds(r *eventlog.Record) bool {
+	if f.tx.CSN != r.CSN {
+		return false
+	}
+	return slices.ContainsFunc(f.runs, func(run sealedRun) bool {
+		return run.key == partKey{r.Topic, r.Partition} && run.first <= r.Offset && r.Offset < run.first+eventlog.Offset(run.count)
+	})
 }
 
 func (f *txFinder) seek(csn eventlog.CSN) error {
@@ -49,9 +60,9 @@ func (f *txFinder) seek(csn eventlog.CSN) error {
 	return err
 }
 
-// read goes on to the transaction with a CSN; false if it was not among the
-// next rows, or is passed.
-func (f *txFinder) read(csn eventlog.CSN, rows int) (bool, error) {
+// read goes on to the row of a record's transaction; false if it is not among
+// the next rows. Outputs share their CSN with a transaction before them.
+func (f *txFinder) read(rec *eventlog.Record, rows int) (bool, error) {
 	for range rows {
 		r, ok, err := f.rows.Next()
 		if err != nil || !ok {
@@ -61,12 +72,9 @@ func (f *txFinder) read(csn eventlog.CSN, rows int) (bool, error) {
 		if f.runs, err = decodeTxRow(f.row, &f.tx, f.runs[:0]); err != nil {
 			return false, err
 		}
-		if f.tx.Kind == eventlog.TxOutput {
-			continue
-		}
-		f.at = f.tx.CSN
-		if f.at >= csn {
-			return f.at == csn, nil
+		f.at = max(f.at, f.tx.CSN)
+		if f.holds(rec) {
+			return true, nil
 		}
 	}
 	return false, nil
