@@ -103,8 +103,8 @@ func (b *rawBatch) text() string {
 	if !b.CRCOK {
 		return head + "DAMAGED: " + printable(b.Damage) + "\n"
 	}
-	text := fmt.Sprintf("%soffsets %d-%d  %d records  csn %d-%d  %s to %s  %s  %d bytes  crc ok\n", head,
-		b.BaseOffset, b.LastOffset, b.Count, b.MinCSN, b.MaxCSN, b.MinTime, b.MaxTime, b.Compression, b.Size)
+	text := fmt.Sprintf("%soffsets %d-%d  %s  csn %d-%d  %s to %s  %s  %d bytes  crc ok\n", head,
+		b.BaseOffset, b.LastOffset, countOf(b.Count, "record"), b.MinCSN, b.MaxCSN, b.MinTime, b.MaxTime, b.Compression, b.Size)
 	for _, r := range b.Records {
 		text += fmt.Sprintf("  %d  %d.%d  %s  %s  flags %d  schema %d  key %s  value %s\n", r.Offset, r.CSN, r.Seq, r.Time, r.Op, r.Flags, r.Schema, hexText(r.Key), hexText(r.Value))
 	}

@@ -48,6 +48,9 @@ func (l *Log) Inspect(ctx context.Context, journal bool) ([]TopicInfo, error) {
 		}
 	}
 	if !journal {
+		for i := range infos {
+			infos[i].NewestTime = 0 // of the segments alone it would mislead
+		}
 		return infos, ctx.Err()
 	}
 	return infos, l.inspectJournal(ctx, infos)
@@ -110,6 +113,7 @@ func (l *Log) inspectJournal(ctx context.Context, infos []TopicInfo) error {
 			}
 		}
 		for _, row := range g.rows {
+			infos[txTopic-1].NewestTime = max(infos[txTopic-1].NewestTime, row.tx.CommitTime)
 			for _, run := range row.runs {
 				if id := g.batches[run.batch].topic; int(id) <= len(infos) {
 					infos[id-1].NewestTime = max(infos[id-1].NewestTime, row.tx.CommitTime)

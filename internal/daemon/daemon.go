@@ -76,7 +76,7 @@ func runOnce(ctx context.Context, o Options, cfg *config.Config, started time.Ti
 		return nil, dirError(err)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	d := &Daemon{LogReader: newLiveReader(log, sourceKinds(cfg)), opts: o, cfg: cfg, logger: o.Logger, started: started, dir: dir, log: log, reload: make(chan chan error), building: "connecting to the sources"}
+	d := &Daemon{LogReader: NewLogReader(log, sourceKinds(cfg)), opts: o, cfg: cfg, logger: o.Logger, started: started, dir: dir, log: log, reload: make(chan chan error), building: "connecting to the sources"}
 	if err := d.build(); err != nil {
 		return nil, err
 	}

@@ -26,15 +26,9 @@ type LogReader struct {
 	live  bool              // this process writes to it
 }
 
-// NewLogReader makes the reader of a log that was opened for reading;
-// kinds are those of the sources, by their names.
+// NewLogReader makes the reader of a log; kinds are those of the sources, by their names.
 func NewLogReader(log *seglog.Log, kinds map[string]string) *LogReader {
-	return &LogReader{log: log, kinds: kinds}
-}
-
-// newLiveReader makes the reader of the daemon's own log.
-func newLiveReader(log *seglog.Log, kinds map[string]string) *LogReader {
-	return &LogReader{log: log, kinds: kinds, live: true}
+	return &LogReader{log: log, kinds: kinds, live: !log.ReadOnly()}
 }
 
 // wait returns when there may be more to read than when changed was taken.

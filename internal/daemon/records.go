@@ -43,6 +43,9 @@ func (l *LogReader) readRecords(ctx context.Context, q server.RecordQuery, fn fu
 	if r.topics, err = matching(l.log, q.Topic); err != nil {
 		return err
 	}
+	if len(r.topics) > 1 { // _tx is what the other records' lines say of their transactions
+		r.topics = slices.DeleteFunc(r.topics, func(t eventlog.Topic) bool { return t.Spec.Name == change.TopicTx })
+	}
 	if r.parts, err = r.partitions(); err != nil {
 		return err
 	}

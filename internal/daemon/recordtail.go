@@ -48,7 +48,7 @@ func (b *backPart) next(ctx context.Context, r *recordRun) error {
 			b.ok = false
 			return nil
 		}
-		if r.takes(&b.head) {
+		if r.takes(&b.head) && !r.isCopy(&b.head) {
 			return nil
 		}
 	}
@@ -78,10 +78,10 @@ func (r *recordRun) tailBackward(ctx context.Context, ends map[part]eventlog.Off
 				top = b
 			}
 		}
-		if top == nil || len(newest) == r.q.Last && !isCopy(newest, &top.head) {
+		if top == nil || len(newest) == r.q.Last {
 			break
 		}
-		newest = keep(newest, &top.head)
+		newest = append(newest, clone(&top.head))
 		if err := top.next(ctx, r); err != nil {
 			return err
 		}
@@ -89,26 +89,16 @@ func (r *recordRun) tailBackward(ctx context.Context, ends map[part]eventlog.Off
 	return r.showNewest(newest)
 }
 
-// keep adds a record; of one with a copy in every partition the lowest stays.
-func keep(newest []eventlog.Record, rec *eventlog.Record) []eventlog.Record {
-	copied := isCopy(newest, rec)
+func clone(rec *eventlog.Record) eventlog.Record {
 	c := *rec
 	c.Key, c.Value = slices.Clone(rec.Key), slices.Clone(rec.Value)
-	if copied {
-		newest[len(newest)-1] = c
-		return newest
-	}
-	return append(newest, c)
+	return c
 }
 
-// isCopy reports whether a record is the last one's copy in another partition.
-func isCopy(newest []eventlog.Record, rec *eventlog.Record) bool {
-	if len(newest) == 0 {
-		return false
-	}
-	last := &newest[len(newest)-1]
+// isCopy reports a record that is in every partition, and shown as of partition 0 where several are read.
+func (r *recordRun) isCopy(rec *eventlog.Record) bool {
 	_, control := change.Key(rec.Key).Control()
-	return control && last.CSN == rec.CSN && last.Seq == rec.Seq && last.Topic == rec.Topic
+	return control && rec.Partition != 0 && len(r.parts) > 1
 }
 
 func (r *recordRun) backPart(ctx context.Context, k part, end eventlog.Offset) (*backPart, error) {
