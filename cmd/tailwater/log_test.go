@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tailwater/tailwater/internal/daemon"
+	"github.com/tailwater/tailwater/server"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -326,4 +329,53 @@ func TestLogFullStdout(t *testing.T) {
 			t.Errorf("log %s: exit code %d, %q", args, code, errs.String())
 		}
 	}
+}
+
+// TestLogStats shows sizes, times and, of a daemon, what it has done.
+func TestLogStats(t *testing.T) {
+	c := newCLI(t)
+	c.deps = wire()
+	f := fillLog(t, c)
+	stopped := c.run("log", "stats")
+	stopped.want(t, exitDone, "newest    2026-05-04T02:13:01Z\n", "")
+	stopped.want(t, exitDone, "in 2 files, from CSN 838973714857991 on\n", "")
+	stopped.want(t, exitDone, "shop.public.orders    3        172 B    138 B   1         2026-05-04T02:13:01Z  none     0-3\n", "")
+	if strings.Contains(stopped.stdout, "since the start") {
+		t.Errorf("counters of a daemon that does not run:\n%s", stopped.stdout)
+	}
+	c.run("log", "stats", "--json").want(t, exitDone, `{"frontier_csn":838973714857995,"oldest_journal_csn":838973714857991,"journal_bytes":`, "")
+	c.serve(newLive(f))
+	c.run("log", "stats").want(t, exitDone, "since the start  2.6 KiB appended in 17 groups, 20 syncs\n", "")
+	c.run("log", "stats", "--json").want(t, exitDone, `"live":{"appends":17,"appended_bytes":2661,"syncs":20}`, "")
+}
+
+// TestLogCompact asks the daemon or, where none runs, the data directory.
+func TestLogCompact(t *testing.T) {
+	c := newCLI(t)
+	done := server.Compacted{Topic: "shop.public.orders", RecordsBefore: 1000, RecordsAfter: 7, BytesBefore: 4096, BytesAfter: 90}
+	c.deps.compactDir = func(_ context.Context, _ *cfgType, glob string, fn func(server.Compacted) error) error {
+		if glob != "shop.*" {
+			return daemon.ErrLocked
+		}
+		return fn(done)
+	}
+	c.deps.code = errorCode
+	c.run("log", "compact", "shop.*").want(t, exitDone, "shop.public.orders: 7 records of 1 000 stay, 90 B of 4.0 KiB\n", "")
+	c.run("log", "compact", "shop.*", "--json").want(t, exitDone, `{"topic":"shop.public.orders","records_before":1000,"records_after":7,`, "")
+	c.run("log", "compact", "locked").want(t, exitRefused, "", "data directory is in use")
+	c.serve(&compacting{Daemon: &fake{}, done: done})
+	c.run("log", "compact", "shop.*").want(t, exitDone, "shop.public.orders: 7 records of 1 000 stay, 90 B of 4.0 KiB\n", "")
+	c.run("log", "compact", "keep").want(t, exitMisuse, "", "keeps every record")
+}
+
+type compacting struct {
+	server.Daemon
+	done server.Compacted
+}
+
+func (d *compacting) Compact(_ context.Context, glob string, fn func(server.Compacted) error) error {
+	if glob == "keep" {
+		return fmt.Errorf("%w: it keeps every record", server.ErrBadRequest)
+	}
+	return fn(d.done)
 }
