@@ -10,7 +10,7 @@ type LogReader interface {
 	// Topics lists the topics by name.
 	Topics(ctx context.Context) ([]TopicStatus, error)
 	// Records calls fn with the JSON line of each record that q asks for;
-	// ErrNotFound if no topic matches.
+	// ErrNotFound if no topic matches, ErrGone where retention has deleted FromOffset.
 	Records(ctx context.Context, q RecordQuery, fn func(line []byte) error) error
 	// Batches calls fn with the JSON line of each record batch that q asks for.
 	Batches(ctx context.Context, q BatchQuery, fn func(line []byte) error) error

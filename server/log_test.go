@@ -22,6 +22,9 @@ func (f *logFake) Records(_ context.Context, q RecordQuery, fn func([]byte) erro
 	if q.Topic == "none" {
 		return fmt.Errorf("%w: no topic matches %q", ErrNotFound, q.Topic)
 	}
+	if q.Topic == "old" {
+		return fmt.Errorf("%w: the first kept offset is 7", ErrGone)
+	}
 	if q.Begun != nil {
 		q.Begun()
 	}
@@ -67,6 +70,7 @@ func TestLogPaths(t *testing.T) {
 		{"GET", "/v1/topics/shop.a/compact", 404, "no such path"},
 		{"GET", "/v1/topics/none/records", 404, "no topic matches"},
 		{"GET", "/v1/topics/none/stream", 404, "no topic matches"},
+		{"GET", "/v1/topics/old/records?from_offset=1", 410, "the first kept offset is 7"},
 		{"GET", "/v1/topics/t/records?from-offset=1", 400, `unknown parameter \"from-offset\"; known here: from_offset`},
 		{"GET", "/v1/topics/t/stream?records=1", 400, "unknown parameter"},
 		{"GET", "/v1/topics/t/batches?key=1", 400, "unknown parameter"},

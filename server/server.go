@@ -38,6 +38,7 @@ type Daemon interface {
 // Errors that choose the answer's status.
 var (
 	ErrNotFound    = errors.New("not found")
+	ErrGone        = errors.New("no longer kept")
 	ErrTimeout     = errors.New("timed out")
 	ErrBadRequest  = errors.New("bad request")
 	ErrUnavailable = errors.New("not available now")
@@ -200,6 +201,8 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, ErrNotFound):
 		problem(w, http.StatusNotFound, "Not found", err.Error())
+	case errors.Is(err, ErrGone):
+		problem(w, http.StatusGone, "No longer kept", err.Error())
 	case errors.Is(err, ErrTimeout):
 		problem(w, http.StatusGatewayTimeout, "Timed out", err.Error())
 	case errors.Is(err, ErrBadRequest):

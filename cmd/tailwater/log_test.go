@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tailwater/tailwater/change"
+	"github.com/tailwater/tailwater/eventlog"
 	"github.com/tailwater/tailwater/internal/daemon"
 	"github.com/tailwater/tailwater/server"
 )
@@ -378,4 +380,30 @@ func (d *compacting) Compact(_ context.Context, glob string, fn func(server.Comp
 		return fmt.Errorf("%w: it keeps every record", server.ErrBadRequest)
 	}
 	return fn(d.done)
+}
+
+// TestLogDeletedOffsets names the first offset that retention has kept.
+func TestLogDeletedOffsets(t *testing.T) {
+	c := newCLI(t)
+	c.deps = wire()
+	f := fillLog(t, c)
+	top, err := f.log.EnsureTopic(eventlog.TopicSpec{Name: "_messages.shop", Partitions: 2, Cleanup: eventlog.CleanupDelete})
+	f.must(err)
+	for round := range 2 {
+		for i := range 20 {
+			f.source(eventlog.Record{Topic: top.ID, Op: uint8(change.OpMessage), Key: change.AppendKeyPart(nil, change.Int(int64(i)), false), Value: []byte{byte(round)}})
+		}
+		f.must(f.log.SealAll(context.Background()))
+	}
+	all := c.run("log", "cat", "_messages.shop", "--partition", "1", "--json")
+	for _, first := range files(t, filepath.Join(c.dir, "data", "log", "topics", "*messages*", "*-00000000000000000000-*.seg")) {
+		f.must(os.Remove(first))
+	}
+	for _, args := range [][]string{{"--partition", "1", "--from-offset", "0"}, {"--from-offset", "1"}} {
+		c.run(append([]string{"log", "cat", "_messages.shop"}, args...)...).want(t, exitFailed, "", "no longer in the log; the first kept offset is ")
+	}
+	kept := c.run("log", "cat", "_messages.shop", "--partition", "1", "--json")
+	if kept.code != exitDone || kept.stdout == "" || kept.stdout == all.stdout || !strings.HasSuffix(all.stdout, kept.stdout) {
+		t.Errorf("what is kept: %+v", kept)
+	}
 }

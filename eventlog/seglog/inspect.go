@@ -21,6 +21,8 @@ type TopicInfo struct {
 	// Only with the journal read:
 	JournalBytes int64 // of the batches of those records
 	NewestTime   int64 // largest commit time, µs since 1970; what is sealed counts to the ms; 0: no record
+
+	sealed []eventlog.Offset // behind the last segment of each partition
 }
 
 // Inspect describes all topics in the order of their ids; with journal it reads
@@ -35,6 +37,7 @@ func (l *Log) Inspect(ctx context.Context, journal bool) ([]TopicInfo, error) {
 		for p := range t.next {
 			k := partKey{t.topic.ID, int32(p)}
 			infos[i].JournalRecords += l.unsealed(k)
+			infos[i].sealed = append(infos[i].sealed, l.sealedEnd(k))
 			segs = append(segs, l.segs[k]...)
 		}
 	}
@@ -108,7 +111,11 @@ func (l *Log) inspectJournal(ctx context.Context, infos []TopicInfo) error {
 		}
 		c.ordinal = g.end()
 		for _, b := range g.batches {
-			if int(b.topic) <= len(infos) {
+			h, err := eventlog.DecodeBatchHeader(b.data)
+			if err != nil {
+				return err
+			}
+			if int(b.topic) <= len(infos) && h.Last >= infos[b.topic-1].sealed[b.partition] {
 				infos[b.topic-1].JournalBytes += int64(len(b.data))
 			}
 		}

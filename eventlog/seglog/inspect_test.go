@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tailwater/tailwater/eventlog"
@@ -63,7 +64,16 @@ func TestInspect(t *testing.T) {
 
 // TestBatches finds each record once in the batches, at the place they name.
 func TestBatches(t *testing.T) {
-	l, opts, top := mixedLog(t)
+	for name, log := range map[string]func(*testing.T) (*Log, Options, eventlog.Topic){"mixed": mixedLog, "overlapping": overlapping} {
+		t.Run(name, func(t *testing.T) {
+			l, opts, top := log(t)
+			checkBatches(t, l, opts, top)
+		})
+	}
+}
+
+func checkBatches(t *testing.T, l *Log, opts Options, top eventlog.Topic) {
+	journal := int64(0)
 	for p := range int32(2) {
 		var got []eventlog.Record
 		err := l.Batches(context.Background(), top.ID, p, func(b *RawBatch) error {
@@ -74,6 +84,9 @@ func TestBatches(t *testing.T) {
 			if h, err := eventlog.DecodeBatch(data[b.Pos:]); err != nil || b.Bad != nil || h.Base != b.Batch.Base || h.Size != b.Batch.Size || b.Partition != p {
 				t.Errorf("%s byte %d: %v, %v", b.Path, b.Pos, err, b.Bad)
 			}
+			if strings.HasPrefix(b.Path, "log/journal/") {
+				journal += int64(b.Batch.Size)
+			}
 			for _, r := range b.Records {
 				r.Key, r.Value = slices.Clone(r.Key), slices.Clone(r.Value)
 				got = append(got, r)
@@ -83,6 +96,9 @@ func TestBatches(t *testing.T) {
 		if want := partition(t, l, partKey{top.ID, p}); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("partition %d: %d records in batches, %d read, %v", p, len(got), len(want), err)
 		}
+	}
+	if infos, err := l.Inspect(context.Background(), true); err != nil || infos[top.ID-1].JournalBytes != journal {
+		t.Errorf("the journal holds %d bytes, %v; its batches have %d", infos[top.ID-1].JournalBytes, err, journal)
 	}
 	if err := l.Batches(context.Background(), top.ID, 2, nil); !errors.Is(err, eventlog.ErrUnknownTopic) {
 		t.Errorf("batches of no partition: %v", err)

@@ -28,20 +28,12 @@ func (t target) matches(r *eventlog.Record) bool {
 // are kept in ms there: of batches that end in the very ms, several may say yes.
 func (t target) inBatch(x *segmentIndex, i int) bool {
 	if t.byTime {
-		return x.batches[i].maxTime >= floorMillis(t.micros)
+		return x.batches[i].maxTime >= t.micros/1000 // both cut off alike
 	}
 	if i+1 < len(x.batches) {
 		return x.batches[i+1].before >= t.csn
 	}
 	return x.maxCSN >= t.csn
-}
-
-func floorMillis(micros int64) int64 {
-	ms := micros / 1000
-	if micros%1000 < 0 {
-		ms--
-	}
-	return ms
 }
 
 // inFile reports whether a journal file may hold a match; next is the first CSN

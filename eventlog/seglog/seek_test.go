@@ -290,6 +290,51 @@ func TestSeekOverGaps(t *testing.T) {
 	}
 }
 
+// overlapping is a log whose journal still holds what was sealed: the machine
+// died between the two.
+func overlapping(t *testing.T) (*Log, Options, eventlog.Topic) {
+	t.Helper()
+	fs := vfs.NewMem()
+	opts := memOptions(fs)
+	opts.SealBatch, opts.FileBytes, opts.TailBytes = 200, 1500, 1
+	l := mustOpen(t, opts)
+	top := mustTopic(t, l, "s.p.t")
+	mustAppend(t, l, top, 0, 41)
+	name, size := newestJournal(fs)
+	cut(t, fs, name, size-1) // offsets skip behind transaction 39
+	l = mustOpen(t, opts)
+	fs.SetHook(func(op vfs.Op) (int, error) {
+		if op.Kind == "remove" {
+			return 0, errors.New("the machine died")
+		}
+		return 0, nil
+	})
+	if err := l.Seal(context.Background(), 0); err == nil {
+		t.Fatal("nothing was deleted, nothing is tested")
+	}
+	fs.SetHook(nil)
+	l = mustOpen(t, opts)
+	if k := (partKey{top.ID, 0}); l.files[0].start(top.ID, 0) >= l.sealedEnd(k) {
+		t.Fatal("journal and segments do not overlap")
+	}
+	mustAppend(t, l, top, 40, 45)
+	return l, opts, top
+}
+
+func TestSeekWhereJournalAndSegmentsOverlap(t *testing.T) {
+	l, _, top := overlapping(t)
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 60 {
+		for p := range int32(2) {
+			checkSeeks(t, l, partKey{top.ID, p}, rng)
+		}
+	}
+	infos, err := l.Inspect(context.Background(), false)
+	if i := infos[top.ID-1]; err != nil || i.SegmentRecords+i.JournalRecords != 90 {
+		t.Errorf("%d sealed and %d other records, %v; there are 90", i.SegmentRecords, i.JournalRecords, err)
+	}
+}
+
 // TestOutOfRange reads below what retention has kept, which is an error, and
 // below what compaction has left out, which is none.
 func TestOutOfRange(t *testing.T) {

@@ -53,16 +53,11 @@ func (l *LogReader) wait(ctx context.Context, changed <-chan struct{}) error {
 	}
 }
 
-// Records calls fn with the JSON line of each record that q asks for.
-func (l *LogReader) Records(ctx context.Context, q server.RecordQuery, fn func(line []byte) error) error {
-	return l.readRecords(ctx, q, fn)
-}
-
 // Topics lists the topics by name.
 func (l *LogReader) Topics(ctx context.Context) ([]server.TopicStatus, error) {
 	infos, err := l.log.Inspect(ctx, false)
 	if err != nil {
-		return nil, fmt.Errorf("list the topics: %w", err)
+		return nil, fmt.Errorf("list the topics: %w", dirError(err))
 	}
 	return topicStatus(infos), nil
 }
@@ -71,7 +66,7 @@ func (l *LogReader) Topics(ctx context.Context) ([]server.TopicStatus, error) {
 func (l *LogReader) LogStats(ctx context.Context) (server.LogDetail, error) {
 	infos, err := l.log.Inspect(ctx, true)
 	if err != nil {
-		return server.LogDetail{}, fmt.Errorf("describe the log: %w", err)
+		return server.LogDetail{}, fmt.Errorf("describe the log: %w", dirError(err))
 	}
 	st := l.log.Stats()
 	d := server.LogDetail{
@@ -140,7 +135,7 @@ func wayOut(topic string) string {
 	return "tailwater snapshot run " + topic + " refills it"
 }
 
-// dirError gives a directory's damage its way out, where opening it failed.
+// dirError gives damage that stopped something else its way out.
 func dirError(err error) error {
 	if errors.Is(err, eventlog.ErrCorrupt) {
 		return fmt.Errorf("%w; tailwater log check names all damage and the way out", err)

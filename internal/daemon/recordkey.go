@@ -94,7 +94,7 @@ func keyOf(s *change.Schema, parts []string) (change.Key, bool) {
 		default:
 			return nil, false
 		}
-		key = change.AppendKeyPart(key, v, c.Fold)
+		key = change.AppendKeyPart(key, v, false) // folded keys are printed folded
 	}
 	return key, true
 }

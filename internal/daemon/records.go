@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -33,6 +34,15 @@ type recordRun struct {
 	line   []byte
 	from   map[part]eventlog.Offset // shown from there on; missing: from the start
 	until  map[part]eventlog.Offset // shown below it; nil: to the end
+}
+
+// Records calls fn with the JSON line of each record that q asks for.
+func (l *LogReader) Records(ctx context.Context, q server.RecordQuery, fn func(line []byte) error) error {
+	err := l.readRecords(ctx, q, fn)
+	if errors.Is(err, eventlog.ErrOutOfRange) {
+		return fmt.Errorf("%w: %w", server.ErrGone, err)
+	}
+	return dirError(err)
 }
 
 // readRecords calls fn with the line of each record that q asks for: in offset
