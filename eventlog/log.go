@@ -130,6 +130,7 @@ var (
 // goroutine.
 type Log interface {
 	Cleaner
+	Seeker
 
 	// ID names the log for as long as its directory lives.
 	ID() [16]byte
@@ -169,7 +170,9 @@ type Log interface {
 	// Read starts a reader. Close it.
 	Read(spec ReadSpec) (Reader, error)
 
-	// ReadPartition starts at an offset of one partition, in offset order.
+	// ReadPartition starts at an offset of one partition, in offset order. An
+	// offset that retention has deleted is ErrOutOfRange, here and in Read's
+	// From; what compaction has left out is passed over.
 	ReadPartition(topic TopicID, partition int32, from Offset) (PartitionReader, error)
 
 	// NewestByKey calls fn for every key with the CSN of its newest record;
@@ -197,6 +200,8 @@ type ReadSpec struct {
 	Topics []TopicID
 	// After: only transactions with CSN > After are shown (TxOutput: likewise, by their CSN).
 	After CSN
+	// FromTime, where not 0, leaves out transactions committed before it (µs since 1970).
+	FromTime int64
 	// From, where set for a topic, shows that topic's records from these
 	// offsets on (one a partition), whatever their CSN.
 	From map[TopicID][]Offset

@@ -32,7 +32,7 @@ func (r *memReader) Next() (*eventlog.Tx, error) {
 		tx := r.m.txs[r.next].tx
 		pieces := r.m.txs[r.next].pieces
 		r.next++
-		if tx.Kind == eventlog.TxOutput && !r.spec.Outputs {
+		if tx.Kind == eventlog.TxOutput && !r.spec.Outputs || r.spec.FromTime != 0 && tx.CommitTime < r.spec.FromTime {
 			continue
 		}
 		if r.spec.Pieces && len(pieces) > 0 {

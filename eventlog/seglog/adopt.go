@@ -209,6 +209,7 @@ func (l *Log) publishAdoption(a *adoption, tx *eventlog.Tx, entry []byte) {
 	l.w.file.streams = append(l.w.file.streams, streamFile{a.number, a.length})
 	l.counts.appends++
 	l.counts.bytes += int64(len(entry)) + a.length
+	l.w.file.saw(&a.tx)
 	l.tail.add(tailGroup{kind: kindAdopt, first: a.ordinal, end: l.st.ordinal, csn: csn, payload: entry[entryHeaderSize:]})
 	close(l.changed)
 	l.changed = make(chan struct{})

@@ -21,8 +21,8 @@
 // The crc covers everything behind it. Kind 1 is a group: new topics,
 // consumers' marks, transactions and their batches, made durable by one sync.
 // Kind 2 adopts a streamed transaction's file, kind 3 is the checkpoint that
-// starts each file, kind 4 the sparse index that ends a closed one.
-// docs/log-format.md gives the payloads.
+// starts each file, kind 4 the sparse index of places, CSNs and commit times that
+// ends a closed one. docs/log-format.md gives the payloads.
 //
 // A streamed file, version 1, is a header ("TWST", u16 version, u16 zero, u64
 // number) and then entries of kind 5, chunks, seeded with its own number: batches

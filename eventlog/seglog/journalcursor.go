@@ -152,11 +152,11 @@ func (l *Log) indexOf(f vfs.File, file *journalFile) {
 	if !needed {
 		return
 	}
-	points := loadIndex(f, file, size)
+	points, maxTime := loadIndex(f, file, size)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(file.index) == 0 {
-		file.index = points
+	if len(file.index) == 0 && len(points) > 0 {
+		file.index, file.maxTime = points, maxTime
 	}
 }
 

@@ -33,6 +33,9 @@ func (l *Log) ReadPartition(topic eventlog.TopicID, partition int32, from eventl
 		return nil, fmt.Errorf("read topic %d partition %d: %w", topic, partition, eventlog.ErrUnknownTopic)
 	}
 	k := partKey{topic, partition}
+	if err := l.checkRange(k, max(from, 0)); err != nil {
+		return nil, err
+	}
 	return &partReader{l: l, key: k, next: max(from, 0), seg: newSegCursor(l, k, max(from, 0)), jc: journalCursor{l: l}}, nil
 }
 
@@ -233,7 +236,7 @@ type newest struct {
 }
 
 func (l *Log) newestInPartition(k partKey, fn func(key []byte, csn eventlog.CSN, tombstone bool) error) error {
-	pr, err := l.ReadPartition(k.topic, k.partition, 0)
+	pr, err := l.ReadPartition(k.topic, k.partition, l.StartOffsets(k.topic)[k.partition])
 	if err != nil {
 		return err
 	}

@@ -42,10 +42,17 @@ func (l *Log) Read(spec eventlog.ReadSpec) (eventlog.Reader, error) {
 		}
 		r.wanted[t] = true
 	}
+	if err := l.checkFrom(r); err != nil {
+		return nil, err
+	}
 	l.mu.Lock()
 	l.readers[r] = struct{}{} // pins all rows until it knows where it starts
 	l.mu.Unlock()
-	if err := r.start(); err != nil {
+	err := r.start()
+	if err == nil {
+		err = r.startAtTime()
+	}
+	if err != nil {
 		r.Close()
 		return nil, fmt.Errorf("start reader after CSN %d: %w", spec.After, err)
 	}
@@ -161,7 +168,7 @@ func (r *reader) skips(rec *eventlog.Record) bool {
 
 // show completes r.tx and tells whether the caller sees it.
 func (r *reader) show() bool {
-	if r.tx.Kind == eventlog.TxOutput && !r.spec.Outputs {
+	if r.tx.Kind == eventlog.TxOutput && !r.spec.Outputs || r.spec.FromTime != 0 && r.tx.CommitTime < r.spec.FromTime {
 		return false
 	}
 	if len(r.records) == 0 && (r.wanted != nil || r.tx.CSN <= r.spec.After) {

@@ -25,6 +25,9 @@ func OpenReadOnly(dir string, opts Options) (*Log, error) {
 	return l, nil
 }
 
+// ReadOnly reports whether the log was opened for reading only.
+func (l *Log) ReadOnly() bool { return l.readOnly }
+
 // reload reads the directory anew. A writer may seal, delete or write while it
 // is read: what looks missing or torn is looked at again.
 func (l *Log) reload() error {

@@ -44,6 +44,23 @@ func (l *Log) recover() (recovered, error) {
 
 // listJournal returns the numbers of the journal's files in order. There must be no hole.
 func (l *Log) listJournal() ([]uint64, error) {
+	numbers, err := l.journalNumbers()
+	if err != nil {
+		return nil, err
+	}
+	for i := 1; i < len(numbers); i++ {
+		if numbers[i] != numbers[i-1]+1 {
+			return nil, &CorruptError{
+				Path:   l.path("journal/" + journalName(numbers[i-1]+1)),
+				Reason: fmt.Sprintf("file is missing between %d and %d", numbers[i-1], numbers[i]),
+			}
+		}
+	}
+	return numbers, nil
+}
+
+// journalNumbers returns the numbers of the journal's files in order.
+func (l *Log) journalNumbers() ([]uint64, error) {
 	names, err := l.fs().ReadDir(l.path("journal"))
 	if err != nil {
 		return nil, err
@@ -57,14 +74,6 @@ func (l *Log) listJournal() ([]uint64, error) {
 		}
 	}
 	slices.Sort(numbers)
-	for i := 1; i < len(numbers); i++ {
-		if numbers[i] != numbers[i-1]+1 {
-			return nil, &CorruptError{
-				Path:   l.path("journal/" + journalName(numbers[i-1]+1)),
-				Reason: fmt.Sprintf("file is missing between %d and %d", numbers[i-1], numbers[i]),
-			}
-		}
-	}
 	return numbers, nil
 }
 
@@ -135,7 +144,7 @@ func (l *Log) loadCheckpoint(number uint64) (*journalFile, *state, int64, error)
 	}
 	return &journalFile{
 		number: number, path: path, size: size, body: s.pos,
-		nextCSN: st.nextCSN, ordinal: st.ordinal, starts: st.offsets(),
+		nextCSN: st.nextCSN, ordinal: st.ordinal, starts: st.offsets(), maxTime: anyTime,
 	}, st, prevEnd, nil
 }
 
@@ -177,6 +186,7 @@ func (l *Log) scanNewest(jf *journalFile, st *state) (torn int64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	jf.maxTime = noTime
 	s := newScanner(f, jf.path, jf.number, jf.body, size)
 	if err := l.scanEntries(s, jf, st); err != nil {
 		return 0, err
@@ -232,6 +242,9 @@ func (l *Log) replay(jf *journalFile, st *state, kind byte, payload []byte, pos 
 			}
 		}
 		jf.note(pos, ordinal, csn)
+		for i := range g.rows {
+			jf.saw(&g.rows[i].tx)
+		}
 		if len(g.rows) > 0 {
 			l.tail.add(tailGroup{kind: kind, first: g.first, end: g.end(), csn: csn, payload: slices.Clone(payload)})
 		}
@@ -242,27 +255,28 @@ func (l *Log) replay(jf *journalFile, st *state, kind byte, payload []byte, pos 
 	return fmt.Errorf("entry of kind %d inside a file", kind)
 }
 
-// loadIndex returns a closed file's index; none if it was not closed with one.
-func loadIndex(f vfs.File, jf *journalFile, size int64) []indexPoint {
+// loadIndex returns a closed file's index and the largest commit time of its
+// records; none and anyTime if it was not closed with one.
+func loadIndex(f vfs.File, jf *journalFile, size int64) ([]indexPoint, int64) {
 	var last [4]byte
 	if size < jf.body+entryHeaderSize+4 {
-		return nil
+		return nil, anyTime
 	}
 	if _, err := f.ReadAt(last[:], size-4); err != nil {
-		return nil
+		return nil, anyTime
 	}
 	n := int64(binary.LittleEndian.Uint32(last[:]))
 	if n < entryHeaderSize || n > size-jf.body {
-		return nil
+		return nil, anyTime
 	}
 	s := newScanner(f, jf.path, jf.number, size-n, size)
 	kind, payload, err := s.next()
 	if err != nil || kind != kindIndex {
-		return nil
+		return nil, anyTime
 	}
-	points, err := decodeIndex(payload)
+	points, maxTime, err := decodeIndex(payload)
 	if err != nil {
-		return nil
+		return nil, anyTime
 	}
-	return points
+	return points, maxTime
 }
