@@ -307,7 +307,7 @@ func TestQuota(t *testing.T) {
 	if err := one(n); !errors.Is(err, eventlog.ErrFull) {
 		t.Fatalf("append with the quota used up by segments = %v", err)
 	}
-	if !l.compactDirtiest(ctx, nil) {
+	if !l.compactDirtiest(ctx) {
 		t.Error("nothing is compacted although the quota presses")
 	}
 	if err := one(n); err != nil {
