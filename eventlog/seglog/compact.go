@@ -267,7 +267,7 @@ func (l *Log) dirtiest() (best partKey, ok bool) {
 			// Not for each one that gets old enough: what there is by then goes at once.
 			due = age > t.topic.Spec.TombstoneRetention*5/4 && now.Sub(l.compacted[k]) > t.topic.Spec.TombstoneRetention/4
 		}
-		if due && now.Sub(l.compacted[k]) < compactEvery {
+		if _, fresh := l.dirty[k]; due && !fresh && now.Sub(l.compacted[k]) < compactEvery {
 			due = false // something held what was left
 		}
 		if due && (!ok || s > share) {

@@ -35,7 +35,8 @@ type Log struct {
 	compactMu sync.Mutex // one compaction or expiry at a time; taken after sealMu, if both
 	seeds     [2]maphash.Seed
 	quota     atomic.Int64
-	// compactNow wakes the background compaction before its time.
+	// sealNow and compactNow wake the background loops before their time.
+	sealNow    chan struct{}
 	compactNow chan struct{}
 
 	mu    sync.RWMutex // guards what follows

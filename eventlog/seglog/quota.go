@@ -10,6 +10,10 @@ import (
 // compacted early.
 const pressedShare = 0.9
 
+// pressedRoll is the part of the quota that the newest journal file may be when
+// the log is pressed; a larger one is closed.
+const pressedRoll = 32
+
 // diskBytes is what the log has on disk. The caller holds the lock.
 func (l *Log) diskBytes() int64 {
 	n := l.segBytes
@@ -45,7 +49,8 @@ func (l *Log) checkQuota(r *request) error {
 	used := l.diskBytes()
 	l.mu.RUnlock()
 	if float64(used) > float64(quota)*pressedShare {
-		l.wakeCompaction()
+		wake(l.sealNow)
+		wake(l.compactNow)
 	}
 	if used+int64(max(r.size, 0)) <= quota {
 		return nil
@@ -64,9 +69,10 @@ func (r *request) counts() bool {
 	return false
 }
 
-func (l *Log) wakeCompaction() {
+// wake makes a background loop look again.
+func wake(loop chan<- struct{}) {
 	select {
-	case l.compactNow <- struct{}{}:
+	case loop <- struct{}{}:
 	default:
 	}
 }

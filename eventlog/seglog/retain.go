@@ -10,6 +10,9 @@ import (
 	"github.com/tailwater/tailwater/internal/vfs"
 )
 
+// txQuotaShare is the part of the quota that the rows of _tx may take at most.
+const txQuotaShare = 8
+
 // retain deletes the oldest segments of topics with cleanup delete, as far as
 // their retention by time and size says. The newest segment of a partition may go
 // too; offsets go on in the journal.
@@ -71,6 +74,9 @@ func (l *Log) expired(t eventlog.Topic, k partKey) (n int, err error) {
 	}
 	// The limit by size is the topic's, over all its partitions.
 	most := t.Spec.RetentionBytes / int64(t.Spec.Partitions)
+	if quota := l.quota.Load(); k.topic == txTopic && quota > 0 {
+		most = min(most, quota/txQuotaShare) // the rows are for people; views read on without them
+	}
 	oldest := l.opts.Clock().Add(-t.Spec.Retention)
 	for n < len(segs) {
 		tooMuch := t.Spec.RetentionBytes > 0 && total > most

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -312,5 +313,47 @@ func TestQuota(t *testing.T) {
 	}
 	if err := one(n); err != nil {
 		t.Errorf("append after compaction = %v", err)
+	}
+}
+
+// TestQuotaFreesByItself appends more and more of the same keys to a log with a
+// small quota and journal files that would never be closed for their size.
+func TestQuotaFreesByItself(t *testing.T) {
+	opts := memOptions(vfs.NewMem())
+	opts.Quota = 100_000
+	l := mustOpen(t, opts)
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	top, err := l.EnsureTopic(eventlog.TopicSpec{Name: "s.p.t", Partitions: 1, Cleanup: eventlog.CleanupCompact, Compression: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ran := make(chan error, 1)
+	go func() { ran <- l.Run(ctx) }()
+	refused := 0
+	for n := range 2000 {
+		for {
+			err := l.Append(ctx, []*eventlog.Tx{{Kind: eventlog.TxSource, Source: "s", Position: fmt.Append(nil, n), Records: []eventlog.Record{
+				{Topic: top.ID, Op: 1, Key: fmt.Append(nil, "k", n%3), Value: fmt.Appendf(nil, "%0500d", n)},
+			}}})
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, eventlog.ErrFull) {
+				t.Fatal(err)
+			}
+			refused++
+			runtime.Gosched() // the background makes room
+		}
+		if used := l.Stats().JournalBytes + l.Stats().SegmentBytes; used > opts.Quota+2000 {
+			t.Fatalf("%d bytes are used of %d", used, opts.Quota)
+		}
+	}
+	stop()
+	if err := <-ran; err != nil {
+		t.Fatal(err)
+	}
+	if refused == 0 {
+		t.Error("no append was refused: the test tests nothing")
 	}
 }

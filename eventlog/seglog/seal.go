@@ -37,11 +37,7 @@ func (l *Log) sealLoop(ctx context.Context) error {
 		l.mu.RLock()
 		rolled := l.rolled
 		l.mu.RUnlock()
-		keep := l.opts.JournalBytes
-		if l.pressed() {
-			keep = 0 // segments are smaller, and compaction works on them
-		}
-		err := l.Seal(ctx, keep)
+		err := l.sealDue(ctx)
 		if ctx.Err() != nil || errors.Is(err, eventlog.ErrClosed) {
 			return nil
 		}
@@ -57,9 +53,28 @@ func (l *Log) sealLoop(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-rolled:
+		case <-l.sealNow:
 		case <-retry:
 		}
 	}
+}
+
+// sealDue seals what is too much; when the quota is nearly used up, everything:
+// segments are smaller, and compaction works on them.
+func (l *Log) sealDue(ctx context.Context) error {
+	if !l.pressed() {
+		return l.Seal(ctx, l.opts.JournalBytes)
+	}
+	l.mu.RLock()
+	newest := l.files[len(l.files)-1]
+	large := newest.bytes() > l.quota.Load()/pressedRoll
+	l.mu.RUnlock()
+	if large {
+		if err := l.Roll(ctx); err != nil {
+			return err
+		}
+	}
+	return l.Seal(ctx, 0)
 }
 
 // Seal turns the oldest closed journal files into segments until the journal
@@ -159,7 +174,7 @@ func (l *Log) sealFiles(ctx context.Context, files []*journalFile) error {
 		return err
 	}
 	err = l.dropFiles(len(files))
-	l.wakeCompaction()
+	wake(l.compactNow)
 	return err
 }
 

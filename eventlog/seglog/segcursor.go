@@ -105,7 +105,7 @@ func (c *segCursor) openSegment(from eventlog.Offset) (bool, error) {
 		if err == nil {
 			c.f, err = c.l.fs().Open(seg.path)
 		}
-		if vfs.IsNotExist(err) && c.l.segmentAt(c.key, from) != seg {
+		if vfs.IsNotExist(err) && c.l.replaced(seg, c.key, from) {
 			continue // replaced meanwhile
 		}
 		if err != nil {

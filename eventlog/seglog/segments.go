@@ -58,8 +58,23 @@ func (l *Log) loadSegments() error {
 	return l.dropCovered()
 }
 
-func (l *Log) loadTopicDir(id eventlog.TopicID, dir string) error {
+// listTopicDir lists a topic's directory. While another process compacts there, a
+// listing may miss both a new segment and those that it replaces: for reading
+// only, it is repeated until two in a row are the same.
+func (l *Log) listTopicDir(dir string) ([]string, error) {
 	names, err := l.fs().ReadDir(dir)
+	for try := 0; err == nil && l.readOnly && try < reloads; try++ {
+		var again []string
+		if again, err = l.fs().ReadDir(dir); slices.Equal(names, again) {
+			break
+		}
+		names = again
+	}
+	return names, err
+}
+
+func (l *Log) loadTopicDir(id eventlog.TopicID, dir string) error {
+	names, err := l.listTopicDir(dir)
 	if err != nil {
 		return err
 	}

@@ -16,10 +16,10 @@ import (
 // openLog opens the log of a data directory for writing, as the configuration wants it.
 func openLog(cfg *config.Config, dir *dataDir, logger *slog.Logger) (*seglog.Log, error) {
 	m := &merger{}
-	journal := int64(cfg.Log.Journal)
+	journal, most := int64(cfg.Log.Journal), quota(int64(cfg.Log.Quota), dir.path)
 	log, err := seglog.Open(dir.logDir(), seglog.Options{
 		// A small journal wants small files, or nothing of it would ever be closed.
-		JournalBytes: journal, FileBytes: min(max(journal/8, 128<<10), 64<<20), CompactLeast: min(journal/64, 1<<20), Quota: quota(int64(cfg.Log.Quota), dir.path), Merge: m.merge, Logger: logger,
+		JournalBytes: journal, FileBytes: min(max(journal/8, 128<<10), 64<<20), CompactLeast: min(journal/64, 1<<20), Quota: most, Merge: m.merge, Logger: logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)
