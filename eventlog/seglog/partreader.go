@@ -15,7 +15,8 @@ type partReader struct {
 	key    partKey
 	next   eventlog.Offset
 	seg    *segCursor
-	inLog  bool // behind the segments
+	sealed eventlog.Offset // all below it is in segments; at least
+	inLog  bool            // behind the segments
 	jc     journalCursor
 	queue  []eventlog.Batch // of the group at hand
 	it     eventlog.RecordIter
@@ -58,17 +59,24 @@ func (p *partReader) Next() (r eventlog.Record, ok bool, err error) {
 }
 
 func (p *partReader) fromSegments(r *eventlog.Record) (bool, error) {
-	p.l.mu.RLock()
-	end := p.l.sealedEnd(p.key)
-	p.l.mu.RUnlock()
-	p.seg.seek(p.next)
-	ok, err := p.seg.nextBelow(end, r)
-	if ok {
-		p.next = r.Offset + 1
-	} else if err == nil {
-		p.next = max(p.next, end)
+	for {
+		ok, err := p.seg.nextBelow(p.sealed, r)
+		if ok {
+			p.next = r.Offset + 1
+		}
+		if ok || err != nil {
+			return ok, err
+		}
+		p.next = max(p.next, p.sealed)
+		p.l.mu.RLock()
+		end := p.l.sealedEnd(p.key)
+		p.l.mu.RUnlock()
+		if end <= p.sealed {
+			return false, nil
+		}
+		p.sealed = end
+		p.seg.seek(p.next)
 	}
-	return ok, err
 }
 
 // enterJournal goes to the last file that begins at or before p.next; false if
