@@ -75,14 +75,6 @@ func (b *BatchBuilder) payload() []byte {
 // Memory returns the bytes that the builder holds for its next batch.
 func (b *BatchBuilder) Memory() int { return cap(b.records) + cap(b.packed) }
 
-// Shrink empties the builder and gives its memory back if it is more than limit bytes.
-func (b *BatchBuilder) Shrink(limit int) {
-	if b.Memory() > limit {
-		b.records, b.packed = nil, nil
-	}
-	b.Reset(0, true)
-}
-
 // Fits reports whether a record may be added: its CSN is not below the base and its offset near enough.
 func (b *BatchBuilder) Fits(r *Record) bool {
 	return r.CSN >= b.base && (b.count == 0 || r.Offset > b.last && r.Offset-b.first < maxBatchSpan)
@@ -94,14 +86,6 @@ func (b *BatchBuilder) Compress(c Compression) {
 	if c != CompressionNone && b.codec == CompressionNone {
 		b.packed, b.codec = compress(b.packed[:0], b.records, c), c
 	}
-}
-
-// Shift moves a batch that was built with places counted from a beginning not
-// yet known to its places in the log. The batch has a base.
-func (b *BatchBuilder) Shift(offset Offset, csn CSN) {
-	b.first += offset
-	b.last += offset
-	b.base += csn
 }
 
 // Add appends a record that Fits, with its Offset, CSN and Time set. every says
@@ -144,6 +128,15 @@ func (b *BatchBuilder) Add(r *Record, every bool) {
 // AppendTo appends the finished batch, compressed with c unless Compress did it before.
 func (b *BatchBuilder) AppendTo(dst []byte, c Compression) []byte {
 	start := len(dst)
+	dst = b.appendUnsummed(dst, c)
+	out := dst[start:]
+	binary.BigEndian.PutUint32(out[17:], crc32.Checksum(out[batchCRCStart:], castagnoli))
+	return dst
+}
+
+// appendUnsummed is AppendTo but for the checksum.
+func (b *BatchBuilder) appendUnsummed(dst []byte, c Compression) []byte {
+	start := len(dst)
 	var h [batchHeader]byte
 	be := binary.BigEndian
 	be.PutUint64(h[0:], uint64(b.first))
@@ -172,7 +165,6 @@ func (b *BatchBuilder) AppendTo(dst []byte, c Compression) []byte {
 
 	out := dst[start:]
 	be.PutUint32(out[8:], uint32(len(out)-batchLengthEnd))
-	be.PutUint32(out[17:], crc32.Checksum(out[batchCRCStart:], castagnoli))
 	return dst
 }
 

@@ -14,7 +14,8 @@ import (
 )
 
 func options(p params) (seglog.Options, error) {
-	return seglog.Options{}, nil
+	c, err := eventlog.ParseCompression(p.journal)
+	return seglog.Options{Compression: c}, err
 }
 
 func open(p params) (*seglog.Log, eventlog.Topic, error) {

@@ -10,15 +10,19 @@ import (
 
 // request is what one caller wants in the next group.
 type request struct {
-	txs   []*eventlog.Tx
-	topic *eventlog.TopicSpec
-	mark  *mark
+	txs      []*eventlog.Tx
+	prepared *prepared // of txs
+	topic    *eventlog.TopicSpec
+	mark     *mark
 
 	made eventlog.Topic // answer to topic
 	size int            // estimate of its bytes
 	err  error
 	done chan struct{}
 }
+
+// large reports that the request's batches lie in memory of their own, fit to be an entry.
+func (r *request) large() bool { return r.prepared != nil && r.prepared.mem != nil }
 
 // Append appends the group in order, as part of one entry with one sync.
 func (l *Log) Append(ctx context.Context, txs []*eventlog.Tx) error {
@@ -41,7 +45,11 @@ func (l *Log) Append(ctx context.Context, txs []*eventlog.Tx) error {
 	if r.size > maxEntry/2 {
 		return fmt.Errorf("%w: %d bytes in one group, %d are possible; commit smaller transactions", eventlog.ErrTooLarge, r.size, maxEntry/2)
 	}
-	return l.do(ctx, r)
+	r.prepared = l.prepare(txs)
+	defer r.prepared.recycle()
+	err := l.do(ctx, r)
+	r.prepared.fill(txs, err == nil)
+	return err
 }
 
 // EnsureTopic returns the topic of that name, making it durably if needed.
@@ -71,7 +79,10 @@ func (l *Log) SaveCheckpoint(consumer string, c eventlog.Checkpoint) error {
 // Skip moves the next CSN to at least csn: a tick is appended with it.
 func (l *Log) Skip(ctx context.Context, csn eventlog.CSN) error {
 	tick := &eventlog.Tx{Kind: eventlog.TxTick, CSN: csn, CommitTime: l.opts.Clock().UnixMicro()}
-	return l.do(ctx, &request{txs: []*eventlog.Tx{tick}, size: skipRequest, done: make(chan struct{})})
+	txs := []*eventlog.Tx{tick}
+	p := l.prepare(txs)
+	defer p.recycle()
+	return l.do(ctx, &request{txs: txs, prepared: p, size: skipRequest, done: make(chan struct{})})
 }
 
 // skipRequest marks the request of Skip, whose tick keeps its CSN if that is ahead.
@@ -127,8 +138,14 @@ func (l *Log) takeQueued() []*request {
 	defer l.queueMu.Unlock()
 	n, size := 0, 0
 	for n < len(l.queue) && (n == 0 || size+l.queue[n].size <= l.opts.GroupBytes) {
+		if l.queue[n].large() && n > 0 {
+			break // joined with others it would have to be copied, for a sync that is small beside it
+		}
 		size += l.queue[n].size
 		n++
+		if l.queue[n-1].large() {
+			break
+		}
 	}
 	taken := slices.Clone(l.queue[:n])
 	l.queue = slices.Delete(l.queue, 0, n)
@@ -169,6 +186,7 @@ func (l *Log) commit(taken []*request) error {
 		return err
 	}
 	if err := l.writeEntry(g.entry); err != nil {
+		g.mem.release()
 		return err
 	}
 	l.publish(g)

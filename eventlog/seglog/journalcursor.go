@@ -22,18 +22,22 @@ type journalCursor struct {
 	f    vfs.File
 	s    *entryScanner
 	at   uint64 // ordinal of the next transaction at s.pos, or below it
+
+	g    group
+	held *chunk // of the group returned last, if that is in the tail
 }
 
 // next returns the next group; nil at the end of what is durable. Its bytes are
 // valid until the next call.
 func (c *journalCursor) next() (*group, error) {
+	c.letGo()
 	for {
 		payload, file, end, err := c.locate()
 		if err != nil {
 			return nil, err
 		}
 		if payload != nil {
-			return decodeGroup(payload)
+			return &c.g, c.g.decode(payload)
 		}
 		if file == nil {
 			return nil, nil
@@ -74,6 +78,8 @@ func (c *journalCursor) locate() (payload []byte, file *journalFile, end int64, 
 	}
 	if g := l.tail.find(c.ordinal); g != nil {
 		c.ordinal = max(c.ordinal, g.first) // over a gap
+		g.mem.hold()
+		c.held = g.mem
 		return g.payload, nil, 0, nil
 	}
 	i := sort.Search(len(l.files), func(i int) bool { return l.files[i].ordinal > c.ordinal }) - 1
@@ -105,8 +111,8 @@ func (c *journalCursor) fromDisk(file *journalFile, end int64) (*group, error) {
 		if kind != kindGroup {
 			continue
 		}
-		g, err := decodeGroup(payload)
-		if err != nil {
+		g := &c.g
+		if err := g.decode(payload); err != nil {
 			return nil, &CorruptError{Path: file.path, Pos: pos, Reason: err.Error()}
 		}
 		if len(g.rows) == 0 {
@@ -160,7 +166,16 @@ func (l *Log) indexOf(f vfs.File, file *journalFile) {
 	}
 }
 
+// letGo gives back the memory of the group returned last.
+func (c *journalCursor) letGo() {
+	if c.held != nil {
+		c.held.release()
+		c.held = nil
+	}
+}
+
 func (c *journalCursor) close() {
+	c.letGo()
 	if c.f != nil {
 		c.f.Close()
 	}

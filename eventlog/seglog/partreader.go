@@ -189,8 +189,8 @@ func appendTxRecords(dst []eventlog.Record, g *group) ([]eventlog.Record, error)
 	}
 	for i := range g.rows {
 		tx := &g.rows[i].tx
-		runs := make([]sealedRun, 0, len(g.rows[i].runs))
-		for _, r := range g.rows[i].runs {
+		runs := make([]sealedRun, 0, len(g.runsOf(i)))
+		for _, r := range g.runsOf(i) {
 			b := g.batches[r.batch]
 			runs = append(runs, sealedRun{partKey{b.topic, b.partition}, next[r.batch], r.count})
 			next[r.batch] += eventlog.Offset(r.count)

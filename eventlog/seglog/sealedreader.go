@@ -36,7 +36,7 @@ func decodeTxRow(value []byte, tx *eventlog.Tx, runs []sealedRun) ([]sealedRun, 
 	if v := c.byte(); v != txRowVersion {
 		return nil, fmt.Errorf("row of %s of version %d; this program reads %d", txTopicName, v, txRowVersion)
 	}
-	c.txHead(tx)
+	c.txHead(tx, tx.Source, tx.ID)
 	for range c.count(4) {
 		k := partKey{eventlog.TopicID(c.uint32()), int32(c.uint32())}
 		runs = append(runs, sealedRun{k, c.offset(), c.uint32()})
