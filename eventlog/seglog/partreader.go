@@ -22,6 +22,8 @@ type partReader struct {
 	it     eventlog.RecordIter
 	live   bool
 	rows   []eventlog.Record // of the group at hand, for _tx
+	sought bool              // what the journal was entered at is not yet known to be right
+	begin  uint64            // ordinal of the file's beginning, which is
 	closed bool
 }
 
@@ -79,22 +81,40 @@ func (p *partReader) fromSegments(r *eventlog.Record) (bool, error) {
 	}
 }
 
-// enterJournal goes to the last file that begins at or before p.next; false if
-// more was sealed since.
+// enterJournal goes to the last place in the journal known to be at or before
+// p.next; false if more was sealed since.
 func (p *partReader) enterJournal() bool {
+	file, ok := p.journalFile()
+	if ok && file != nil {
+		p.jc.ordinal = p.l.seekOffset(file, p.key, p.next)
+		p.begin, p.sought = file.ordinal, p.jc.ordinal > file.ordinal
+	}
+	return ok
+}
+
+// journalFile returns the last file that begins at or before p.next; nil if there is nothing yet.
+func (p *partReader) journalFile() (*journalFile, bool) {
 	p.l.mu.RLock()
 	defer p.l.mu.RUnlock()
 	if p.l.sealedEnd(p.key) > p.next {
-		return false
+		return nil, false
 	}
 	files := p.l.files
 	i := sort.Search(len(files), func(i int) bool { return files[i].start(p.key.topic, p.key.partition) > p.next }) - 1
-	p.jc.ordinal = files[max(i, 0)].ordinal
-	p.inLog, p.live, p.queue, p.rows = true, false, nil, nil
+	p.inLog, p.live, p.queue, p.rows, p.sought = true, false, nil, nil, false
 	if t := p.l.st.topic(p.key.topic); p.next >= t.next[p.key.partition] {
-		p.jc.ordinal = p.l.st.ordinal // nothing there yet
+		p.jc.ordinal = p.l.st.ordinal
+		return nil, true
 	}
-	return true
+	if p.key.topic == txTopic { // its offsets are the ordinals
+		p.jc.ordinal = max(uint64(p.next), files[max(i, 0)].ordinal)
+		return nil, true
+	}
+	if i < 0 {
+		p.jc.ordinal = files[0].ordinal
+		return nil, true
+	}
+	return files[i], true
 }
 
 func (p *partReader) fromJournal(r *eventlog.Record) (bool, error) {
@@ -129,6 +149,11 @@ func (p *partReader) take(g *group) error {
 		if err != nil {
 			return err
 		}
+		if p.sought && h.Base > p.next { // a probe was misled
+			p.jc.ordinal, p.sought = p.begin, false
+			return nil
+		}
+		p.sought = false
 		if h.Last >= p.next {
 			p.queue = append(p.queue, h)
 		}
