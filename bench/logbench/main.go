@@ -51,14 +51,16 @@ func (p params) args(do string) []string {
 
 // workloads are what children do.
 var workloads = map[string]func(context.Context, params) (bench.Sample, error){
-	"append": appendBulk,
-	"commit": commitGroups,
-	"pebble": pebbleBulk,
-	"fill":   fill,
-	"replay": replay,
-	"seek":   seek,
-	"killed": fillAndDie,
-	"reopen": reopen,
+	"append":  appendBulk,
+	"commit":  commitGroups,
+	"pebble":  pebbleBulk,
+	"compact": compact,
+	"beside":  appendBeside,
+	"fill":    fill,
+	"replay":  replay,
+	"seek":    seek,
+	"killed":  fillAndDie,
+	"reopen":  reopen,
 }
 
 func main() {

@@ -30,7 +30,7 @@ type partEnd struct {
 // pendingGroup is a group that is encoded but not durable.
 type pendingGroup struct {
 	entry  []byte // header and payload
-	mem    *chunk // in which the entry lies, held
+	mem    *slab  // in which the entry lies, held
 	topics []eventlog.Topic
 	marks  []mark
 	first  uint64

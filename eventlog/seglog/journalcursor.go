@@ -24,7 +24,7 @@ type journalCursor struct {
 	at   uint64 // ordinal of the next transaction at s.pos, or below it
 
 	g    group
-	held *chunk // of the group returned last, if that is in the tail
+	held *slab // of the group returned last, if that is in the tail
 }
 
 // next returns the next group; nil at the end of what is durable. Its bytes are

@@ -27,7 +27,7 @@ type Log struct {
 
 	token chan struct{} // holds one value while nobody writes
 	w     writer        // of the token's holder
-	mem   entryMemory   // likewise, but for its chunks
+	mem   entryMemory   // likewise, but for its slabs
 
 	spare      chan *prepared
 	spareBytes atomic.Int64 // in spare

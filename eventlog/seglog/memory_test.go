@@ -92,12 +92,12 @@ func TestTailMemory(t *testing.T) {
 				t.Fatalf("%d bytes: the tail has %d", size, l.tail.bytes)
 			}
 		}
-		each := sharedChunk
+		each := sharedSlab
 		if size > maxShared {
 			each = size
 		}
 		if most := 8<<20/each + 5; len(seen) > most {
-			t.Errorf("%d bytes: %d chunks were made for 24 MiB, more than %d", size, len(seen), most)
+			t.Errorf("%d bytes: %d slabs were made for 24 MiB, more than %d", size, len(seen), most)
 		}
 		if err := l.Close(); err != nil {
 			t.Fatal(err)

@@ -35,7 +35,7 @@ type prepared struct {
 	// size and draft. Where it is large it lies in mem, with room before it for
 	// the rest of an entry.
 	section []byte
-	mem     *chunk
+	mem     *slab
 	small   []byte // memory of a section that is not large
 	memory  int64  // kept while it is spare
 }
@@ -180,7 +180,7 @@ func (p *prepared) makeSection(head int) {
 	}
 	var s []byte
 	if size > maxShared {
-		p.mem = p.l.mem.chunks.take(head + size)
+		p.mem = p.l.mem.slabs.take(head + size)
 		s = p.mem.b[head:head]
 	} else {
 		s = p.small[:0]

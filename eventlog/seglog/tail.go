@@ -18,7 +18,7 @@ type tailGroup struct {
 	first, end uint64       // ordinals
 	csn        eventlog.CSN // all transactions before it have CSNs below this
 	payload    []byte
-	mem        *chunk // in which the payload lies, held
+	mem        *slab // in which the payload lies, held
 }
 
 // size is what dropping the group gives back.
