@@ -39,6 +39,13 @@
 //
 // # Goroutines
 //
-// Appends queue; whoever holds the writer's token writes for all. Readers take
-// the log's read lock only to find their place. Run seals in the background.
+// Each caller of Append encodes its own batches; then requests queue, and whoever
+// holds the writer's token gives them their places and writes for all. Readers
+// take the log's read lock only to find their place. Run seals in the background.
+//
+// # Memory
+//
+// Entries lie in slabs, which the tail and the readers that are at them hold, and
+// which are written again once nobody does. So what a reader returned is valid
+// until its next call and no longer.
 package seglog
