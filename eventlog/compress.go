@@ -89,7 +89,7 @@ const snappyBlock = 32 << 10
 func compressSnappy(dst, src []byte) []byte {
 	most := snappyHeader + (len(src)/snappyBlock+1)*(4+s2.MaxEncodedLen(snappyBlock))
 	dst = slices.Grow(dst, most) // so that it is written in place
-	return dst[:len(dst)+len(xerial.Encode(dst[len(dst):len(dst)], src))]
+	return dst[:len(dst)+len(xerial.Encode(dst[len(dst):], src))]
 }
 
 var lz4Writers = sync.Pool{New: func() any { return lz4.NewWriter(nil) }}
