@@ -2,24 +2,15 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"time"
 
 	"github.com/tailwater/tailwater/bench"
-	"github.com/tailwater/tailwater/eventlog"
-	"github.com/tailwater/tailwater/eventlog/seglog"
 )
-
-// compactTopic compacts what is sealed of a topic; nil where the log cannot do it.
-var compactTopic func(ctx context.Context, l *seglog.Log, topic eventlog.TopicID) error
 
 // compact compacts a copy of a sealed log, whose records are of 500,000 keys,
 // and leaves it beside. Rate is records read a second.
 func compact(ctx context.Context, p params) (bench.Sample, error) {
-	if compactTopic == nil {
-		return bench.Sample{}, fmt.Errorf("the log has no compaction")
-	}
 	p, err := copied(p)
 	if err != nil {
 		return bench.Sample{}, err
@@ -33,7 +24,7 @@ func compact(ctx context.Context, p params) (bench.Sample, error) {
 	records := l.EndOffsets(top.ID)[0]
 	before := l.Stats().SegmentBytes
 	began := time.Now()
-	if err := compactTopic(ctx, l, top.ID); err != nil {
+	if _, err := l.Compact(ctx, top.ID); err != nil {
 		return bench.Sample{}, err
 	}
 	took := time.Since(began).Seconds()
