@@ -27,6 +27,9 @@ type IngestOptions struct {
 	QueueBytes int64
 	// GroupBytes bounds a group appended at once; default 4 MiB.
 	GroupBytes int
+	// StreamBytes is the size from which on a transaction that comes in parts is
+	// streamed to the log instead of collected; default 16 MiB.
+	StreamBytes int
 	// FullRetry is the pause before a full log is tried again; default 1s.
 	FullRetry time.Duration
 }
@@ -37,7 +40,8 @@ type Ingest struct {
 	opts    IngestOptions
 	schemas *schemaRegistry
 	topics  map[string]eventlog.Topic
-	open    *pendingTx // a transaction of which more batches follow
+	open    *pendingTx      // a transaction of which more batches follow
+	stream  eventlog.Stream // the last one begun
 	full    atomic.Bool
 }
 
@@ -54,6 +58,9 @@ func NewIngest(opts IngestOptions) *Ingest {
 	}
 	if opts.GroupBytes <= 0 {
 		opts.GroupBytes = 4 << 20
+	}
+	if opts.StreamBytes <= 0 {
+		opts.StreamBytes = 16 << 20
 	}
 	if opts.FullRetry <= 0 {
 		opts.FullRetry = time.Second
@@ -74,6 +81,7 @@ func (in *Ingest) Full() bool { return in.full.Load() }
 // Whatever was not confirmed is sent again by the next Source.
 func (in *Ingest) Run(ctx context.Context, src Source) error {
 	in.open = nil
+	defer in.discardStream()
 	var err error
 	if in.schemas, err = openSchemas(in.opts.Log); err != nil {
 		return fmt.Errorf("read the schemas of source %q: %w", in.opts.Source, err)
@@ -130,10 +138,10 @@ func (in *Ingest) store(ctx context.Context, src Source, queue <-chan *change.Ba
 				if err := in.sweep(ctx, b); err != nil {
 					return err
 				}
-			} else if err := in.add(&g, b); err != nil {
+			} else if err := in.add(ctx, &g, b); err != nil {
 				return err
 			}
-			if g.bytes >= in.opts.GroupBytes {
+			if g.bytes >= in.opts.GroupBytes || g.streamed != nil {
 				break
 			}
 			select {
@@ -150,63 +158,55 @@ func (in *Ingest) store(ctx context.Context, src Source, queue <-chan *change.Ba
 
 // group is what one append takes.
 type group struct {
-	txs   []*eventlog.Tx
-	pos   change.Position // last one, to confirm
-	bytes int
-	arena []byte
+	txs      []*eventlog.Tx
+	streamed *pendingTx      // behind them: complete, but for its commit
+	pos      change.Position // last one, to confirm
+	bytes    int
+	arena    []byte
 }
 
 // pendingTx is a transaction being put together.
 type pendingTx struct {
-	tx  *eventlog.Tx
-	seq uint32
+	tx     *eventlog.Tx
+	seq    uint32
+	bytes  int             // of the records collected
+	stream eventlog.Stream // that took the records before them; nil: none yet
 }
 
 func (in *Ingest) flush(ctx context.Context, src Source, g *group) error {
-	if len(g.txs) == 0 {
-		return nil
+	if len(g.txs) > 0 {
+		if err := in.append(ctx, g.txs); err != nil {
+			return err
+		}
 	}
-	if err := in.append(ctx, g.txs); err != nil {
-		return err
+	if g.streamed != nil {
+		if err := in.finish(ctx, g.streamed); err != nil {
+			return err
+		}
 	}
 	if !g.pos.IsZero() {
 		src.Confirm(g.pos)
 	}
-	*g = group{}
+	if len(g.txs) > 0 || g.streamed != nil {
+		*g = group{}
+	}
 	return nil
 }
 
-// append waits while the log has no space: acknowledgements stop, nothing is lost (C8).
+// append appends transactions, waiting while the log has no space.
 func (in *Ingest) append(ctx context.Context, txs []*eventlog.Tx) error {
-	for attempt := 1; ; attempt++ {
-		err := in.opts.Log.Append(ctx, txs)
-		if !errors.Is(err, eventlog.ErrFull) {
-			if in.full.Swap(false) && err == nil {
-				in.opts.Logger.Info("the log has space again", "source", in.opts.Source)
-			}
-			if err != nil {
-				return fmt.Errorf("append %d transactions of source %q: %w", len(txs), in.opts.Source, err)
-			}
-			return nil
-		}
-		if !in.full.Swap(true) {
-			in.opts.Logger.Warn("the log has no space: the source waits", "source", in.opts.Source, "err", err)
-		}
-		select {
-		case <-time.After(in.opts.FullRetry):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	if err := in.whileFull(ctx, func() error { return in.opts.Log.Append(ctx, txs) }); err != nil {
+		return fmt.Errorf("append %d transactions of source %q: %w", len(txs), in.opts.Source, err)
 	}
+	return nil
 }
 
 // add encodes one batch into the group.
-func (in *Ingest) add(g *group, b *change.Batch) error {
-	p := in.open
-	if p == nil {
-		p = &pendingTx{tx: &eventlog.Tx{Kind: txKind(b.Kind), Source: in.opts.Source}}
+func (in *Ingest) add(ctx context.Context, g *group, b *change.Batch) error {
+	if in.open == nil {
+		in.open = &pendingTx{tx: &eventlog.Tx{Kind: txKind(b.Kind), Source: in.opts.Source}}
 	}
-	in.open = nil
+	p := in.open
 	if err := in.addSchemas(p, b); err != nil {
 		return err
 	}
@@ -222,15 +222,19 @@ func (in *Ingest) add(g *group, b *change.Batch) error {
 	}
 	g.bytes += b.Size()
 	if b.More {
-		in.open = p
-		return nil
+		return in.spill(ctx, p)
 	}
+	in.open = nil
 	p.tx.ID, p.tx.CommitTime = b.Tx, b.CommitTime
 	if !b.Pos.IsZero() {
 		p.tx.Position = b.Pos.Append(nil)
 		g.pos = b.Pos
 	}
-	g.txs = append(g.txs, p.tx)
+	if p.stream != nil {
+		g.streamed = p
+	} else {
+		g.txs = append(g.txs, p.tx)
+	}
 	return nil
 }
 
@@ -247,6 +251,7 @@ func txKind(k change.BatchKind) eventlog.TxKind {
 func (p *pendingTx) add(r eventlog.Record) {
 	r.Seq = p.seq
 	p.seq++
+	p.bytes += len(r.Key) + len(r.Value) + recordMemory
 	p.tx.Records = append(p.tx.Records, r)
 }
 
@@ -365,7 +370,7 @@ func (in *Ingest) sweep(ctx context.Context, b *change.Batch) error {
 		if csn < since && !tombstone {
 			p.add(eventlog.Record{Topic: t.ID, Op: uint8(change.OpDelete), Flags: uint8(change.FlagSnapshot), Key: append([]byte(nil), key...)})
 		}
-		return nil
+		return in.spill(ctx, p)
 	})
 	if err != nil {
 		return fmt.Errorf("sweep %s: %w", b.Sweep.Topic, err)
@@ -374,6 +379,9 @@ func (in *Ingest) sweep(ctx context.Context, b *change.Batch) error {
 		if err := in.addControl(p, &b.Controls[i]); err != nil {
 			return err
 		}
+	}
+	if p.stream != nil {
+		return in.finish(ctx, p)
 	}
 	return in.append(ctx, []*eventlog.Tx{p.tx})
 }

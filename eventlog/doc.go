@@ -6,6 +6,7 @@
 // # Invariants
 //
 //   - A transaction is visible whole or not at all, in every topic at once (C3).
+//   - A streamed transaction is stored as it arrives and exists from its commit on.
 //   - Append returns only when the group is durable; readers see nothing beyond
 //     the frontier (C2, G2).
 //   - Offsets never change or repeat (C4).

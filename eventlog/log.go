@@ -92,6 +92,9 @@ type Tx struct {
 	// Note is an opaque word of the writer, kept with the transaction; 64 KiB at most.
 	Note    []byte
 	Records []Record
+	// More, in what a reader returns, says that further records of this
+	// transaction follow in the next Tx, with the same CSN: see ReadSpec.Pieces.
+	More bool
 }
 
 // SourceState is the last durable transaction of a source.
@@ -111,7 +114,8 @@ var (
 	// ErrFull matches an append that found no space; nothing was written, and a
 	// later append may succeed.
 	ErrFull = errors.New("eventlog: no space for the log")
-	// ErrTooLarge matches a group that no entry of the log can hold; trying again does not help.
+	// ErrTooLarge matches a group that no entry of the log can hold; trying again
+	// does not help, streaming the transaction does.
 	ErrTooLarge = errors.New("eventlog: transaction is too large")
 	// ErrCorrupt matches damage that was found before it was served.
 	ErrCorrupt = errors.New("eventlog: damaged log")
@@ -126,6 +130,7 @@ var (
 // goroutine.
 type Log interface {
 	Cleaner
+	Seeker
 
 	// ID names the log for as long as its directory lives.
 	ID() [16]byte
@@ -143,6 +148,9 @@ type Log interface {
 	// answers that error and the process must exit). The log does not keep the
 	// caller's memory. Concurrent calls may share one sync.
 	Append(ctx context.Context, group []*Tx) error
+
+	// Streamer begins transactions whose records arrive before their commit.
+	Streamer
 
 	// Frontier is the largest CSN for which every record with CSN <= it is durable.
 	Frontier() CSN
@@ -162,7 +170,9 @@ type Log interface {
 	// Read starts a reader. Close it.
 	Read(spec ReadSpec) (Reader, error)
 
-	// ReadPartition starts at an offset of one partition, in offset order.
+	// ReadPartition starts at an offset of one partition, in offset order. An
+	// offset that retention has deleted is ErrOutOfRange, here and in Read's
+	// From; what compaction has left out is passed over.
 	ReadPartition(topic TopicID, partition int32, from Offset) (PartitionReader, error)
 
 	// NewestByKey calls fn for every key with the CSN of its newest record;
@@ -190,12 +200,18 @@ type ReadSpec struct {
 	Topics []TopicID
 	// After: only transactions with CSN > After are shown (TxOutput: likewise, by their CSN).
 	After CSN
+	// FromTime, where not 0, leaves out transactions committed before it (µs since 1970).
+	FromTime int64
 	// From, where set for a topic, shows that topic's records from these
 	// offsets on (one a partition), whatever their CSN.
 	From map[TopicID][]Offset
 	// Outputs also shows transactions of kind TxOutput. They come in the order
 	// of their appends.
 	Outputs bool
+	// Pieces shows a streamed transaction in pieces of bounded memory, in seq
+	// order; all but the last have More set. A large transaction that was not
+	// streamed may come in pieces too. False: every transaction comes whole.
+	Pieces bool
 }
 
 // Reader reads whole transactions in log order: by CSN; outputs behind the

@@ -75,6 +75,14 @@ func (b *BatchBuilder) payload() []byte {
 // Memory returns the bytes that the builder holds for its next batch.
 func (b *BatchBuilder) Memory() int { return cap(b.records) + cap(b.packed) }
 
+// Shrink empties the builder and gives its memory back if it is more than limit bytes.
+func (b *BatchBuilder) Shrink(limit int) {
+	if b.Memory() > limit {
+		b.records, b.packed = nil, nil
+	}
+	b.Reset(0, true)
+}
+
 // Fits reports whether a record may be added: its CSN is not below the base and its offset near enough.
 func (b *BatchBuilder) Fits(r *Record) bool {
 	return r.CSN >= b.base && (b.count == 0 || r.Offset > b.last && r.Offset-b.first < maxBatchSpan)

@@ -8,15 +8,14 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"time"
 
 	"crypto/subtle"
 )
 
 // Daemon is what the server shows and does. All methods may be called from any goroutine.
 type Daemon interface {
+	LogReader
 	Status() Status
-	Topics() []TopicStatus
 
 	// Get returns a document's bytes and version; ErrNotFound if there is no such view or document.
 	Get(view, id string) (doc []byte, version uint64, err error)
@@ -28,8 +27,6 @@ type Daemon interface {
 	Wait(ctx context.Context, r WaitRequest) error
 	// Verify compares a sink's content with the view and returns the JSON report; differences are not an error.
 	Verify(ctx context.Context, view, sink string) (report json.RawMessage, equal bool, err error)
-	// Records calls fn with the JSON line of each record that q asks for.
-	Records(ctx context.Context, q RecordQuery, fn func(line []byte) error) error
 	// Snapshot asks for an ad-hoc snapshot of a table and returns what will happen, for people.
 	Snapshot(ctx context.Context, table, where string) (string, error)
 	// Rebuild builds a view again from the log.
@@ -41,6 +38,7 @@ type Daemon interface {
 // Errors that choose the answer's status.
 var (
 	ErrNotFound    = errors.New("not found")
+	ErrGone        = errors.New("no longer kept")
 	ErrTimeout     = errors.New("timed out")
 	ErrBadRequest  = errors.New("bad request")
 	ErrUnavailable = errors.New("not available now")
@@ -52,20 +50,6 @@ type WaitRequest struct {
 	Views     []string `json:"views,omitempty"`
 	Sinks     []string `json:"sinks,omitempty"`
 	TimeoutMS int64    `json:"timeout_ms,omitempty"`
-}
-
-// RecordQuery chooses records of the log.
-type RecordQuery struct {
-	Topic         string // a glob
-	FromOffset    int64  // -1: from the start
-	ToOffset      int64  // the one behind the last; -1: to the end
-	FromCSN       uint64
-	FromTime      time.Time
-	Partition     int    // -1: all
-	Key           string // the document-id form of the key; "" all
-	Limit         int    // 0: all
-	Follow        bool
-	CurrentSchema bool
 }
 
 // SearchResult is the answer of a search.
@@ -109,7 +93,11 @@ func New(o Options) http.Handler {
 	mux.HandleFunc("GET /v1/sources", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, h.d.Status().Sources) })
 	mux.HandleFunc("GET /v1/views", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, h.d.Status().Views) })
 	mux.HandleFunc("GET /v1/sinks", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, h.d.Status().Sinks) })
-	mux.HandleFunc("GET /v1/topics", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, h.d.Topics()) })
+	mux.HandleFunc("GET /v1/topics", h.topics)
+	mux.HandleFunc("GET /v1/log", h.logStats)
+	mux.HandleFunc("GET /v1/log/check", h.logCheck)
+	mux.HandleFunc("GET /v1/topics/{topic}/batches", h.batches)
+	mux.HandleFunc("POST /v1/topics/{topic}/compact", h.compact)
 	mux.HandleFunc("GET /v1/topics/{topic}/records", h.records)
 	mux.HandleFunc("GET /v1/topics/{topic}/stream", h.stream)
 	mux.HandleFunc("GET /v1/views/{view}/docs/{id...}", h.doc)
@@ -213,6 +201,8 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, ErrNotFound):
 		problem(w, http.StatusNotFound, "Not found", err.Error())
+	case errors.Is(err, ErrGone):
+		problem(w, http.StatusGone, "No longer kept", err.Error())
 	case errors.Is(err, ErrTimeout):
 		problem(w, http.StatusGatewayTimeout, "Timed out", err.Error())
 	case errors.Is(err, ErrBadRequest):

@@ -14,6 +14,7 @@ import (
 
 // fake is a Daemon with one view of one document.
 type fake struct {
+	LogReader
 	status  Status
 	wait    error
 	asked   RecordQuery
@@ -22,8 +23,10 @@ type fake struct {
 
 const longNumber = `{"n":9223372036854775809,"d":1.10,"t":"<&>"}`
 
-func (f *fake) Status() Status        { return f.status }
-func (f *fake) Topics() []TopicStatus { return []TopicStatus{{Name: "shop.public.a", Partitions: 4}} }
+func (f *fake) Status() Status { return f.status }
+func (f *fake) Topics(context.Context) ([]TopicStatus, error) {
+	return []TopicStatus{{Name: "shop.public.a", Partitions: 4}}, nil
+}
 func (f *fake) Get(view, id string) ([]byte, uint64, error) {
 	if view != "v" || id != `a|b/c` {
 		return nil, 0, fmt.Errorf("%w: %s/%s", ErrNotFound, view, id)
@@ -53,6 +56,9 @@ func (f *fake) Records(_ context.Context, q RecordQuery, fn func([]byte) error) 
 	f.asked = q
 	if q.Topic == "broken" {
 		return errors.New("disk on fire")
+	}
+	if q.Begun != nil {
+		q.Begun()
 	}
 	return fn([]byte(`{"offset":1}`))
 }

@@ -83,11 +83,3 @@ type SinkStatus struct {
 	LagSeconds  float64 `json:"lag_seconds"`
 	DeadLetters int64   `json:"dead_letters"`
 }
-
-// TopicStatus describes one topic of the log.
-type TopicStatus struct {
-	Name       string `json:"name"`
-	Partitions int    `json:"partitions"`
-	Records    int64  `json:"records"`
-	Bytes      int64  `json:"bytes"`
-}

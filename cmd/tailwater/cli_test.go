@@ -140,8 +140,11 @@ func (f *fake) onWait(wait func(context.Context, server.WaitRequest) error) {
 
 func (f *fake) Status() server.Status { return f.status }
 
-func (f *fake) Topics() []server.TopicStatus {
-	return []server.TopicStatus{{Name: "shop.public.orders", Partitions: 4, Records: 1234567, Bytes: 3 << 20}}
+func (f *fake) Topics(context.Context) ([]server.TopicStatus, error) {
+	return []server.TopicStatus{{
+		Name: "shop.public.orders", Partitions: 2, Records: 1234567, Bytes: 3 << 20, JournalRecords: 12, Cleanup: "compact",
+		Start: []int64{0, 3}, End: []int64{700000, 534570},
+	}}, nil
 }
 
 func (f *fake) Get(view, id string) ([]byte, uint64, error) {
@@ -174,8 +177,11 @@ func (f *fake) Records(ctx context.Context, q server.RecordQuery, fn func([]byte
 	if q.Topic == "none" {
 		return fmt.Errorf("%w: no topic matches %q", server.ErrNotFound, q.Topic)
 	}
+	if q.Begun != nil {
+		q.Begun()
+	}
 	for i, l := range lines {
-		if uint64(i+1) < q.FromCSN || q.Limit > 0 && i >= q.Limit {
+		if uint64(i+1) < q.FromCSN || q.Limit > 0 && i >= q.Limit || q.Tail && i < len(lines)-q.Last {
 			continue
 		}
 		if err := fn([]byte(l)); err != nil {
@@ -231,6 +237,7 @@ func TestMisuse(t *testing.T) {
 	}{
 		{"staus", `unknown command "tailwater staus"; did you mean "tailwater status"?`},
 		{"xyzzy", `tailwater --help lists the commands`},
+		{"--jsn", "tailwater: unknown flag --jsn; did you mean --json?"},
 		{"status --jsn", "status: unknown flag --jsn; did you mean --json?"},
 		{"status -x", "unknown shorthand flag"},
 		{"status extra", "tailwater status"},
@@ -353,6 +360,7 @@ func TestView(t *testing.T) {
 	c.run("view", "list").want(t, exitDone, "orders  building  1 234 567  914793674309633", "")
 	c.run("view", "list", "--json").want(t, exitDone, `"name":"orders"`, "")
 	c.run("view", "get", "orders", "1").want(t, exitDone, "{\n  \"n\": 9223372036854775809,\n  \"s\": \"<&>\"\n}\n", "")
+	c.run("view", "get", "xyzzy", "9").want(t, exitFailed, "", `there is no view "xyzzy"; the views are: orders`)
 	for _, id := range []string{"1", "..", `a/b|é\|`} {
 		line := c.run("view", "get", "orders", id, "--json")
 		want, _ := json.Marshal(id)
@@ -361,7 +369,7 @@ func TestView(t *testing.T) {
 	c.run("view", "get", "orders", "--key", `a/b,"é|"`).want(t, exitDone, "9223372036854775809", "") // is a/b|é\|
 	c.run("view", "get", "orders", "--key", `a,b`).want(t, exitFailed, "", `no document "a|b"`)
 	c.run("view", "get", "orders", "9").want(t, exitFailed, "", "view orders: ")
-	c.run("view", "get", "oders", "9").want(t, exitFailed, "", `no view "oders"`)
+	c.run("view", "get", "oders", "9").want(t, exitFailed, "", `there is no view "oders"; did you mean "orders"? The views are: orders`)
 	c.run("view", "dump", "orders", "--json").want(t, exitDone, `{"id":"1","version":42,"doc":{"n":1.10}}`+"\n", "")
 	c.run("view", "dump", "orders").want(t, exitDone, "1\t{\"n\":1.10}\na\\x1b[31m\t{\"n\":2}\n", "")
 	c.run("view", "dump", "oders").want(t, exitFailed, "", "there is no view")
@@ -370,8 +378,8 @@ func TestView(t *testing.T) {
 func TestLog(t *testing.T) {
 	c := newCLI(t)
 	c.serve(&fake{status: sampleStatus()})
-	c.run("log", "topics").want(t, exitDone, "shop.public.orders  4           1 234 567  3.0 MiB\n", "")
-	c.run("log", "topics", "--json").want(t, exitDone, `{"name":"shop.public.orders","partitions":4,`, "")
+	c.run("log", "topics").want(t, exitDone, "shop.public.orders  2           1 234 567  12       3.0 MiB  compact  0-700000 3-534570\n", "")
+	c.run("log", "topics", "--json").want(t, exitDone, `{"name":"shop.public.orders","partitions":2,`, "")
 	r := c.run("log", "cat", "_dlq.*", "--json", "--from-csn", "2")
 	if r.want(t, exitDone, `"csn":2`, ""); strings.Count(r.stdout, "\n") != 2 {
 		t.Errorf("log cat: %q", r.stdout)
@@ -385,7 +393,7 @@ func TestLog(t *testing.T) {
 	if r.want(t, exitDone, `"csn":3`, ""); strings.Count(r.stdout, "\n") != 3 {
 		t.Errorf("log tail -f: %q", r.stdout)
 	}
-	c.run("log", "cat", "none").want(t, exitFailed, "", "tailwater log topics lists them")
+	c.run("log", "cat", "none").want(t, exitFailed, "", `tailwater: not found: no topic matches "none"`+"\n")
 	r = c.run("dlq", "list")
 	if r.want(t, exitDone, "too deep", ""); strings.Contains(r.stdout, "too long") {
 		t.Errorf("dlq list: %q", r.stdout)

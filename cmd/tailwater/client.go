@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/tailwater/tailwater/config"
 	"github.com/tailwater/tailwater/server"
@@ -208,7 +207,11 @@ func (c *client) decode(ctx context.Context, path string, v any) error {
 
 // lines gets a path and calls fn for each line of the answer.
 func (c *client) lines(ctx context.Context, path string, fn func(line []byte) error) error {
-	resp, err := c.do(ctx, http.MethodGet, path, nil)
+	return c.linesOf(ctx, http.MethodGet, path, fn)
+}
+
+func (c *client) linesOf(ctx context.Context, method, path string, fn func(line []byte) error) error {
+	resp, err := c.do(ctx, method, path, nil)
 	if err != nil {
 		return err
 	}
@@ -224,14 +227,9 @@ func (c *client) lines(ctx context.Context, path string, fn func(line []byte) er
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return unreachable(fmt.Errorf("%s broke the answer off: %w", c.where, err))
+		return unreachable(fmt.Errorf("%s broke the answer off: %w; its log says why", c.where, err))
 	}
 	return nil
-}
-
-// Topics implements store.
-func (c *client) Topics(ctx context.Context) (t []server.TopicStatus, err error) {
-	return t, c.decode(ctx, "/v1/topics", &t)
 }
 
 // Views implements store.
@@ -265,53 +263,6 @@ func (c *client) Dump(ctx context.Context, view string, fn func(string, uint64, 
 		}
 		return fn(d.ID, d.Version, d.Doc)
 	})
-}
-
-// Records implements store.
-func (c *client) Records(ctx context.Context, q server.RecordQuery, fn func(line []byte) error) error {
-	path := "/v1/topics/" + escape(q.Topic)
-	if !q.Follow {
-		return c.lines(ctx, path+"/records"+recordParams(q), fn)
-	}
-	return c.lines(ctx, path+"/stream"+recordParams(q), func(line []byte) error {
-		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
-			if len(data) > 0 && data[0] == '"' {
-				var text string
-				if err := json.Unmarshal(data, &text); err == nil {
-					return errors.New(text)
-				}
-			}
-			return fn(data)
-		}
-		return nil
-	})
-}
-
-func recordParams(q server.RecordQuery) string {
-	v := url.Values{}
-	set := func(name string, n, none int64) {
-		if n != none {
-			v.Set(name, strconv.FormatInt(n, 10))
-		}
-	}
-	set("from_offset", q.FromOffset, -1)
-	set("to_offset", q.ToOffset, -1)
-	set("from_csn", int64(q.FromCSN), 0)
-	set("partition", int64(q.Partition), -1)
-	set("limit", int64(q.Limit), 0)
-	if !q.FromTime.IsZero() {
-		v.Set("from_time", q.FromTime.UTC().Format(time.RFC3339Nano))
-	}
-	if q.Key != "" {
-		v.Set("key", q.Key)
-	}
-	if q.CurrentSchema {
-		v.Set("schema", "current")
-	}
-	if len(v) == 0 {
-		return ""
-	}
-	return "?" + v.Encode()
 }
 
 // Close implements store.

@@ -25,6 +25,12 @@ type deps struct {
 	// offline opens the data directory for reading; the daemon need not run.
 	offline func(cfg *config.Config) (store, error)
 
+	// checkDir checks the log of a data directory and calls fn for each damage.
+	checkDir func(ctx context.Context, cfg *config.Config, fn func(server.Damage) error) (server.CheckResult, error)
+
+	// compactDir compacts topics of a data directory that no daemon has open.
+	compactDir func(ctx context.Context, cfg *config.Config, glob string, fn func(server.Compacted) error) error
+
 	// drop removes what r names and calls step with a line for people before
 	// each; with r.DryRun it only calls step.
 	drop func(ctx context.Context, cfg *config.Config, r dropRequest, step func(string)) error
@@ -93,5 +99,7 @@ type store interface {
 	Get(ctx context.Context, view, id string) (doc []byte, version uint64, err error)
 	Dump(ctx context.Context, view string, fn func(id string, version uint64, doc []byte) error) error
 	Records(ctx context.Context, q server.RecordQuery, fn func(line []byte) error) error
+	Batches(ctx context.Context, q server.BatchQuery, fn func(line []byte) error) error
+	LogStats(ctx context.Context) (server.LogDetail, error)
 	Close() error
 }

@@ -17,7 +17,15 @@ type offlineFake struct {
 	closed bool
 }
 
-func (o *offlineFake) Topics(context.Context) ([]server.TopicStatus, error) { return o.f.Topics(), nil }
+func (o *offlineFake) Topics(ctx context.Context) ([]server.TopicStatus, error) {
+	return o.f.Topics(ctx)
+}
+func (o *offlineFake) Batches(ctx context.Context, q server.BatchQuery, fn func([]byte) error) error {
+	return o.f.Batches(ctx, q, fn)
+}
+func (o *offlineFake) LogStats(ctx context.Context) (server.LogDetail, error) {
+	return o.f.LogStats(ctx)
+}
 func (o *offlineFake) Views(context.Context) ([]server.ViewStatus, error) {
 	return o.f.status.Views, nil
 }
@@ -43,12 +51,12 @@ func TestOffline(t *testing.T) {
 	c.run("view", "dump", "orders", "--json").want(t, exitDone, `"version":43`, "")
 	c.run("log", "topics").want(t, exitDone, "shop.public.orders", "")
 	c.run("log", "cat", "x", "--json").want(t, exitDone, `"csn":3`, "")
-	c.run("log", "tail", "-f", "x").want(t, exitUnreachable, "3.0", "no daemon runs")
+	c.run("log", "tail", "-f", "x").want(t, exitDone, "3.0", "no daemon answers on this data directory; waiting")
 	c.run("dlq", "list").want(t, exitDone, "too deep", "")
 	if !o.closed {
 		t.Error("the data directory was left open")
 	}
 	c.deps.offline = func(*config.Config) (store, error) { return nil, errors.New("it is damaged") }
-	c.run("view", "list").want(t, exitFailed, "", "open the data directory")
+	c.run("view", "list").want(t, exitFailed, "", "/data: it is damaged")
 	c.run("view", "list", "--addr", "127.0.0.1:1").want(t, exitUnreachable, "", "does not answer")
 }

@@ -5,39 +5,50 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/tailwater/tailwater/config"
 	"github.com/tailwater/tailwater/server"
 )
 
 // open gives the running daemon's store or, when none runs and --addr was not
 // given, the data directory's.
 func (p *program) open(ctx context.Context) (store, error) {
-	located, err := p.locate()
+	c, cfg, err := p.reach(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c, err := p.client(located)
-	if err != nil {
-		return nil, err
-	}
-	_, _, err = c.read(ctx, "GET", "/healthz", nil)
-	if err == nil {
+	if c != nil {
 		return c, nil
-	}
-	if p.addr != "" || !errors.Is(err, errNoDaemon) {
-		return nil, err
-	}
-	cfg, err := p.load()
-	if err != nil {
-		return nil, err
 	}
 	if p.deps.offline == nil {
 		return nil, errNotBuilt("reading a stopped data directory")
 	}
 	s, err := p.deps.offline(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("open the data directory %s: %w", cfg.DataDir, err)
+		return nil, fmt.Errorf("data directory %s: %w", cfg.DataDir, err)
 	}
 	return s, nil
+}
+
+// reach gives the running daemon or, when none runs and --addr was not given,
+// the configuration alone.
+func (p *program) reach(ctx context.Context) (*client, *config.Config, error) {
+	located, err := p.locate()
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := p.client(located)
+	if err != nil {
+		return nil, nil, err
+	}
+	_, _, err = c.read(ctx, "GET", "/healthz", nil)
+	if err == nil {
+		return c, located, nil
+	}
+	if p.addr != "" || !errors.Is(err, errNoDaemon) {
+		return nil, nil, err
+	}
+	cfg, err := p.load()
+	return nil, cfg, err
 }
 
 func errNotBuilt(what string) error {

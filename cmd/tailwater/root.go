@@ -57,7 +57,10 @@ func (p *program) report(err error) {
 		return
 	}
 	if text := oneLine(err.Error()); text != "" {
-		fmt.Fprintln(p.stderr, "tailwater: "+strings.TrimPrefix(text, "tailwater "))
+		for _, own := range []string{"tailwater ", "tailwater: "} { // commands name themselves in full
+			text = strings.TrimPrefix(text, own)
+		}
+		fmt.Fprintln(p.stderr, "tailwater: "+text)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tailwater/tailwater/change"
+	"github.com/tailwater/tailwater/config"
 	"github.com/tailwater/tailwater/server"
 )
 
@@ -116,10 +117,7 @@ func documentID(parts []string) (string, error) {
 func (p *program) viewGet(ctx context.Context, s store, view, id string) error {
 	doc, version, err := s.Get(ctx, view, id)
 	if err != nil {
-		if p.notFound(err) {
-			return &exitError{exitFailed, fmt.Errorf("view %s: %w", view, err)}
-		}
-		return err
+		return p.viewError(ctx, s, view, err)
 	}
 	if p.json {
 		return p.dumpLine(id, version, doc)
@@ -152,10 +150,31 @@ func (p *program) viewDump(ctx context.Context, s store, view string) error {
 	if ferr := out.flush(); err == nil {
 		err = ferr
 	}
-	if p.notFound(err) {
+	return p.viewError(ctx, s, view, err)
+}
+
+// viewError says which views there are where one was not found.
+func (p *program) viewError(ctx context.Context, s store, view string, err error) error {
+	if err == nil || !p.notFound(err) {
+		return err
+	}
+	var names []string
+	if views, verr := s.Views(ctx); verr == nil {
+		for _, v := range views {
+			names = append(names, v.Name)
+		}
+	}
+	if contains(names, view) { // it is the document that is missing
 		return &exitError{exitFailed, fmt.Errorf("view %s: %w", view, err)}
 	}
-	return err
+	hint := "; there are none"
+	if len(names) > 0 {
+		hint = "; the views are: " + printable(strings.Join(names, ", "))
+	}
+	if near := config.Suggest(view, names); near != "" {
+		hint = fmt.Sprintf("; did you mean %q? The views are: %s", near, printable(strings.Join(names, ", ")))
+	}
+	return &exitError{exitFailed, fmt.Errorf("there is no view %q%s", view, hint)}
 }
 
 func (p *program) viewList(ctx context.Context, s store) error {

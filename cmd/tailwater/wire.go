@@ -40,6 +40,12 @@ func wire() deps {
 			return list, err
 		},
 		offline: func(cfg *config.Config) (store, error) { return daemon.OpenOffline(cfg) },
+		checkDir: func(ctx context.Context, cfg *config.Config, fn func(server.Damage) error) (server.CheckResult, error) {
+			return daemon.CheckDir(ctx, cfg, fn)
+		},
+		compactDir: func(ctx context.Context, cfg *config.Config, glob string, fn func(server.Compacted) error) error {
+			return daemon.CompactDir(ctx, cfg, glob, quiet, fn)
+		},
 		drop: func(ctx context.Context, cfg *config.Config, r dropRequest, step func(string)) error {
 			return daemon.Drop(ctx, cfg, daemon.DropRequest{Sources: r.Sources, Unused: r.Unused, State: r.State, DryRun: r.DryRun}, quiet, step)
 		},

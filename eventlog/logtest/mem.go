@@ -34,6 +34,7 @@ type MemLog struct {
 	cursors  map[string]eventlog.Cursor
 	horizons map[eventlog.TopicID]eventlog.CSN
 	closed   bool
+	life     int // counts Close
 	appends  int64
 	bytes    int64
 }
@@ -50,7 +51,12 @@ type memPartition struct {
 
 // memTx is a transaction as it was appended; copies of an EveryPartition record
 // appear once, as of partition 0.
-type memTx struct{ tx eventlog.Tx }
+type memTx struct {
+	tx eventlog.Tx
+	// pieces are the places in its records at which a streamed transaction's
+	// pieces begin; nil if it was not streamed.
+	pieces []int
+}
 
 // Mem returns an empty log in memory.
 func Mem() *MemLog {
@@ -179,7 +185,7 @@ func (m *MemLog) append(tx *eventlog.Tx) {
 	for i := range tx.Records {
 		m.place(tx, &tx.Records[i])
 	}
-	m.txs = append(m.txs, memTx{cloneTx(tx)})
+	m.txs = append(m.txs, memTx{tx: cloneTx(tx)})
 }
 
 // place gives one record its partition and offset and keeps a copy in each partition that it belongs to.
@@ -383,6 +389,7 @@ func (m *MemLog) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true
+	m.life++ // streams in progress end
 	return nil
 }
 

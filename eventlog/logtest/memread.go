@@ -16,17 +16,30 @@ type memReader struct {
 	m    *MemLog
 	spec eventlog.ReadSpec
 	next int
+	rest []eventlog.Tx // pieces still to come of the transaction before next
 }
 
-// Next returns the next transaction, or nil at the frontier.
+// Next returns the next transaction or piece, or nil at the frontier.
 func (r *memReader) Next() (*eventlog.Tx, error) {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
+	if len(r.rest) > 0 {
+		tx := r.rest[0]
+		r.rest = r.rest[1:]
+		return &tx, nil
+	}
 	for r.next < len(r.m.txs) {
 		tx := r.m.txs[r.next].tx
+		pieces := r.m.txs[r.next].pieces
 		r.next++
-		if tx.Kind == eventlog.TxOutput && !r.spec.Outputs {
+		if tx.Kind == eventlog.TxOutput && !r.spec.Outputs || r.spec.FromTime != 0 && tx.CommitTime < r.spec.FromTime {
 			continue
+		}
+		if r.spec.Pieces && len(pieces) > 0 {
+			if r.rest = r.pieces(&tx, pieces); len(r.rest) > 0 {
+				tx, r.rest = r.rest[0], r.rest[1:]
+				return &tx, nil
+			}
 		}
 		shown := r.shown(&tx)
 		if len(shown) == 0 && (r.spec.Topics != nil || tx.CSN <= r.spec.After) {
@@ -36,6 +49,25 @@ func (r *memReader) Next() (*eventlog.Tx, error) {
 		return &tx, nil
 	}
 	return nil, nil
+}
+
+// pieces returns the pieces of a transaction that show anything.
+func (r *memReader) pieces(tx *eventlog.Tx, begins []int) (out []eventlog.Tx) {
+	for i, begin := range begins {
+		end := len(tx.Records)
+		if i+1 < len(begins) {
+			end = begins[i+1]
+		}
+		piece := *tx
+		piece.Records = tx.Records[begin:end]
+		if piece.Records = r.shown(&piece); len(piece.Records) > 0 {
+			out = append(out, piece)
+		}
+	}
+	for i := range out {
+		out[i].More = i < len(out)-1
+	}
+	return out
 }
 
 func (r *memReader) shown(tx *eventlog.Tx) []eventlog.Record {

@@ -14,6 +14,10 @@ type request struct {
 	prepared *prepared // of txs
 	topic    *eventlog.TopicSpec
 	mark     *mark
+	// stream asks for the adoption of its file for the one transaction, or, with
+	// forget, that no entry may name it.
+	stream *stream
+	forget bool
 
 	made eventlog.Topic // answer to topic
 	size int            // estimate of its bytes
@@ -21,8 +25,12 @@ type request struct {
 	done chan struct{}
 }
 
-// large reports that the request's batches lie in memory of their own, fit to be an entry.
-func (r *request) large() bool { return r.prepared != nil && r.prepared.mem != nil }
+// alone reports that the request gets an entry of its own: the adoption of a
+// stream, or batches that lie in memory of their own, fit to be an entry. Joined with
+// others they would have to be copied, for a sync that is small beside it.
+func (r *request) alone() bool {
+	return r.stream != nil || r.prepared != nil && r.prepared.mem != nil
+}
 
 // Append appends the group in order, as part of one entry with one sync.
 func (l *Log) Append(ctx context.Context, txs []*eventlog.Tx) error {
@@ -43,7 +51,7 @@ func (l *Log) Append(ctx context.Context, txs []*eventlog.Tx) error {
 		}
 	}
 	if r.size > maxEntry/2 {
-		return fmt.Errorf("%w: %d bytes in one group, %d are possible; commit smaller transactions", eventlog.ErrTooLarge, r.size, maxEntry/2)
+		return fmt.Errorf("%w: %d bytes in one group, %d are possible; commit smaller transactions, or stream them", eventlog.ErrTooLarge, r.size, maxEntry/2)
 	}
 	r.prepared = l.prepare(txs)
 	defer r.prepared.recycle()
@@ -137,13 +145,10 @@ func (l *Log) takeQueued() []*request {
 	l.queueMu.Lock()
 	defer l.queueMu.Unlock()
 	n, size := 0, 0
-	for n < len(l.queue) && (n == 0 || size+l.queue[n].size <= l.opts.GroupBytes) {
-		if l.queue[n].large() && n > 0 {
-			break // joined with others it would have to be copied, for a sync that is small beside it
-		}
+	for n < len(l.queue) && (n == 0 || !l.queue[n].alone() && size+l.queue[n].size <= l.opts.GroupBytes) {
 		size += l.queue[n].size
 		n++
-		if l.queue[n-1].large() {
+		if l.queue[n-1].alone() {
 			break
 		}
 	}
@@ -178,8 +183,16 @@ func (l *Log) commit(taken []*request) error {
 	if err := l.ready(); err != nil {
 		return err
 	}
+	s := taken[0].stream
+	if taken[0].forget {
+		s.doubtful = false
+		return nil
+	}
 	if err := l.maybeRoll(); err != nil {
 		return err
+	}
+	if s != nil {
+		return l.adopt(s, taken[0].txs[0])
 	}
 	g, err := l.encodeGroup(taken)
 	if err != nil || g == nil {

@@ -1,87 +1,159 @@
 package seglog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/tailwater/tailwater/eventlog"
 	"github.com/tailwater/tailwater/internal/vfs"
 )
 
+// Checked is what a check has read.
+type Checked struct {
+	Files   int
+	Bytes   int64
+	Records int64 // in all files; a record that is being sealed counts twice
+	// Torn is how many bytes follow the last whole entry of the newest journal
+	// file: they are being written, or the next start cuts them off.
+	Torn int64
+}
+
+// Damage is a place that is not as it was written. Topic is 0 in the journal.
+type Damage struct {
+	*CorruptError
+	Topic eventlog.TopicID
+}
+
 // Check reads everything that the log has on disk and calls damaged for each
-// file that is not as it was written. It returns the number of records read.
+// place that is not as it was written. It returns the number of records read.
 func (l *Log) Check(ctx context.Context, damaged func(error)) (records int64, err error) {
+	c, err := l.CheckFiles(ctx, func(d Damage) error { damaged(d.CorruptError); return nil })
+	return c.Records, err
+}
+
+// CheckFiles is Check with more to say; an error of damaged ends it.
+func (l *Log) CheckFiles(ctx context.Context, damaged func(Damage) error) (Checked, error) {
+	c := checker{l: l, ctx: ctx, damaged: damaged}
 	l.mu.RLock()
 	files := slices.Clone(l.files)
 	sizes := make([]int64, len(files))
 	for i, f := range files {
 		sizes[i] = f.size
 	}
-	segs := maps.Clone(l.segs)
+	var segs []*segment
+	for _, list := range l.segs {
+		segs = append(segs, list...)
+	}
 	l.mu.RUnlock()
-	report := func(err error) error {
-		if errors.Is(err, eventlog.ErrCorrupt) {
-			damaged(err)
-			return nil
-		}
-		if vfs.IsNotExist(err) { // sealed meanwhile: read as a segment by the next check
-			return nil
-		}
-		return err
-	}
 	for i, f := range files {
-		n, err := l.checkFile(ctx, f, sizes[i])
-		records += n
-		if err := report(err); err != nil {
-			return records, err
+		newest := i == len(files)-1 && l.readOnly
+		if err := c.report(0, c.journalFile(f.path, f.number, sizes[i], newest)); err != nil {
+			return c.Checked, err
 		}
 	}
-	for _, list := range segs {
-		for _, s := range list {
-			n, err := l.checkSegment(ctx, s)
-			records += n
-			if err := report(err); err != nil {
-				return records, err
-			}
-		}
-	}
-	return records, ctx.Err()
+	return c.Checked, c.segments(segs)
 }
 
-func (l *Log) checkFile(ctx context.Context, file *journalFile, size int64) (records int64, err error) {
-	f, err := l.fs().Open(file.path)
+// checker is one check.
+type checker struct {
+	Checked
+	l       *Log
+	ctx     context.Context
+	damaged func(Damage) error
+}
+
+// report tells damage and takes it for no error.
+func (c *checker) report(topic eventlog.TopicID, err error) error {
+	var bad *CorruptError
+	switch {
+	case errors.As(err, &bad):
+		return c.damaged(Damage{bad, topic})
+	case vfs.IsNotExist(err): // sealed or compacted meanwhile: the next check reads what came of it
+		return nil
+	}
+	return err
+}
+
+func (c *checker) segments(segs []*segment) error {
+	slices.SortFunc(segs, func(a, b *segment) int { return strings.Compare(a.path, b.path) })
+	for _, s := range segs {
+		if err := c.report(s.key.topic, c.segment(s)); err != nil {
+			return err
+		}
+	}
+	return c.ctx.Err()
+}
+
+// journalFile checks a file up to size; in the newest of a log that another
+// process may write to, what follows is counted as torn.
+func (c *checker) journalFile(path string, number uint64, size int64, newest bool) error {
+	f, err := c.l.fs().Open(path)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer f.Close()
+	c.Files++
+	if newest {
+		whole, err := f.Size()
+		if err != nil {
+			return err
+		}
+		c.Torn = max(0, whole-size)
+	}
 	head := make([]byte, fileHeaderSize)
-	if _, err := f.ReadAt(head, 0); err != nil {
-		return 0, fmt.Errorf("read %s: %w", file.path, err)
+	if n, err := f.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read %s: %w", path, err)
+	} else if err := checkFileHeader(head[:n], number); err != nil {
+		if err := c.report(0, &CorruptError{Path: path, Reason: err.Error()}); err != nil {
+			return err
+		}
 	}
-	if err := checkFileHeader(head, file.number); err != nil {
-		return 0, &CorruptError{Path: file.path, Reason: err.Error()}
-	}
-	s := newScanner(f, file.path, file.number, fileHeaderSize, size)
-	for ctx.Err() == nil {
+	return c.entries(newScanner(f, path, number, fileHeaderSize, size))
+}
+
+// entries checks the entries of a file; behind a bad one it goes on at the next good one.
+func (c *checker) entries(s *entryScanner) error {
+	for c.ctx.Err() == nil {
 		pos := s.pos
 		kind, payload, err := s.next()
 		if errors.Is(err, io.EOF) {
-			return records, nil
+			return nil
 		}
 		if err != nil {
-			return records, err
+			if err := c.report(0, err); err != nil {
+				return err
+			}
+			at, found, err := s.goodBehind()
+			if errors.Is(err, io.EOF) || err == nil && !found { // the file is cut short, or nothing good follows
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			s.pos = at
+			continue
 		}
+		c.Bytes += s.pos - pos
 		n, err := checkEntry(kind, payload, pos == fileHeaderSize)
-		records += n
+		c.Records += n
+		if err == nil && kind == kindAdopt {
+			if err := c.stream(payload); err != nil {
+				return err
+			}
+		}
 		if err != nil {
-			return records, &CorruptError{Path: file.path, Pos: pos, Reason: err.Error()}
+			if err := c.report(0, &CorruptError{Path: s.path, Pos: pos, Reason: err.Error()}); err != nil {
+				return err
+			}
 		}
 	}
-	return records, nil
+	return c.ctx.Err()
 }
 
 func checkEntry(kind byte, payload []byte, first bool) (records int64, err error) {
@@ -92,7 +164,7 @@ func checkEntry(kind byte, payload []byte, first bool) (records int64, err error
 	case kindCheckpoint:
 		_, _, err = decodeCheckpoint(payload)
 	case kindIndex:
-		_, err = decodeIndex(payload)
+		_, _, err = decodeIndex(payload)
 	case kindGroup:
 		g, err := decodeGroup(payload)
 		if err != nil {
@@ -109,10 +181,25 @@ func checkEntry(kind byte, payload []byte, first bool) (records int64, err error
 				return records, err
 			}
 		}
+	case kindAdopt:
+		_, err = decodeAdoption(payload)
 	default:
 		err = fmt.Errorf("entry of kind %d", kind)
 	}
 	return records, err
+}
+
+// stream checks the streamed file that an entry adopts.
+func (c *checker) stream(payload []byte) error {
+	a, err := decodeAdoption(bytes.Clone(payload))
+	if err != nil {
+		return err
+	}
+	n, err := c.l.checkStream(c.ctx, a)
+	c.Files++
+	c.Records += n
+	c.Bytes += a.length
+	return c.report(0, err)
 }
 
 func countRecords(b *eventlog.Batch) (n int64, err error) {
@@ -130,32 +217,69 @@ func countRecords(b *eventlog.Batch) (n int64, err error) {
 	}
 }
 
-func (l *Log) checkSegment(ctx context.Context, s *segment) (records int64, err error) {
-	f, err := l.fs().Open(s.path)
+// segment checks a segment's header, footer and batches, and that they agree.
+func (c *checker) segment(s *segment) error {
+	f, err := c.l.fs().Open(s.path)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer f.Close()
+	c.Files++
 	idx, err := s.readIndex(f)
 	if err != nil {
-		return 0, err
+		return err
 	}
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	c.Bytes += size
+	var records int64
+	var csn eventlog.CSN
+	whole := true
 	for i := range idx.batches {
-		if ctx.Err() != nil {
-			return records, nil
+		if c.ctx.Err() != nil {
+			return c.ctx.Err()
 		}
-		b, err := s.batch(f, idx, i)
-		if err != nil {
-			return records, err
-		}
-		n, err := countRecords(&b)
+		n, most, err := c.batch(s, f, idx, i, csn)
+		csn = max(csn, most)
 		records += n
 		if err != nil {
-			return records, s.corrupt(idx.batches[i].pos, "%v", err)
+			whole = false
+			if err := c.report(s.key.topic, err); err != nil {
+				return err
+			}
 		}
 	}
-	if records != idx.records {
-		return records, s.corrupt(idx.end, "%d records, the footer says %d", records, idx.records)
+	c.Records += records
+	if whole && (records != idx.records || csn != idx.maxCSN) {
+		return s.corrupt(idx.end, "%d records up to CSN %d, the footer says %d up to %d", records, csn, idx.records, idx.maxCSN)
 	}
-	return records, nil
+	return nil
+}
+
+// batch checks one batch behind records up to a CSN; it returns its largest CSN.
+func (c *checker) batch(s *segment, f vfs.File, idx *segmentIndex, i int, before eventlog.CSN) (n int64, most eventlog.CSN, err error) {
+	b, err := s.batch(f, idx, i)
+	if err != nil {
+		return 0, idx.batches[i].before, err
+	}
+	it, err := b.Records()
+	newest := int64(math.MinInt64)
+	for err == nil {
+		var r eventlog.Record
+		var ok bool
+		if ok, err = it.Next(&r); err != nil || !ok {
+			break
+		}
+		n++
+		most, newest = max(most, r.CSN), max(newest, r.Time/1000)
+	}
+	switch at := idx.batches[i]; {
+	case err != nil:
+		err = s.corrupt(at.pos, "%v", err)
+	case before > at.before || newest != at.maxTime:
+		err = s.corrupt(idx.end, "footer says CSN %d before the batch at byte %d and time %d in it, there are %d and %d", at.before, at.pos, at.maxTime, before, newest)
+	}
+	return n, most, err
 }

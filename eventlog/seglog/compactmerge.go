@@ -18,18 +18,18 @@ const mergeEntry = 96
 // lie in a temporary file; in memory is where. Keys for which there is no memory
 // keep all their records until another pass: those with the largest offsets.
 type merger struct {
-	c      *compaction
-	spool  spool
-	open   map[eventlog.Offset]spot // by the offset of the key's newest record
-	done   map[eventlog.Offset]spot
-	most   eventlog.Offset // no key is taken whose newest record is behind it
-	limit  int             // keys
-	buffer []byte
+	c       *compaction
+	scratch scratch
+	open    map[eventlog.Offset]spot // by the offset of the key's newest record
+	done    map[eventlog.Offset]spot
+	most    eventlog.Offset // no key is taken whose newest record is behind it
+	limit   int             // keys
+	buffer  []byte
 }
 
 // spot is a record in the making.
 type spot struct {
-	at        int64 // of its value in the spool
+	at        int64 // of its value in the scratch
 	n         int64
 	schema    uint32
 	flags     uint8
@@ -53,9 +53,9 @@ func (c *compaction) newMerger() (*merger, error) {
 		c: c, open: map[eventlog.Offset]spot{}, done: map[eventlog.Offset]spot{}, most: math.MaxInt64,
 		limit: int(max(c.l.opts.MergeBytes/mergeEntry, 1)),
 	}
-	m.spool.path = path.Join(dir, fmt.Sprintf("%05d.merge.tmp", c.key.partition))
-	m.spool.fs = c.l.fs()
-	return m, m.spool.create()
+	m.scratch.path = path.Join(dir, fmt.Sprintf("%05d.merge.tmp", c.key.partition))
+	m.scratch.fs = c.l.fs()
+	return m, m.scratch.create()
 }
 
 // merge reads the partition from its beginning and makes the survivors.
@@ -102,7 +102,7 @@ func (m *merger) take(r *eventlog.Record, off eventlog.Offset) error {
 		}
 	}
 	var err error
-	if next.at, err = m.spool.add(value); err != nil {
+	if next.at, err = m.scratch.add(value); err != nil {
 		return err
 	}
 	next.n = int64(len(value))
@@ -119,7 +119,7 @@ func (m *merger) over(older spot, r *eventlog.Record) (value []byte, whole bool,
 	if m.c.l.opts.Merge == nil {
 		return nil, false, errors.New("the log was opened without a way to merge partial records")
 	}
-	if m.buffer, err = m.spool.read(m.buffer, older.at, older.n); err != nil {
+	if m.buffer, err = m.scratch.read(m.buffer, older.at, older.n); err != nil {
 		return nil, false, err
 	}
 	rec := eventlog.Record{Topic: r.Topic, Partition: r.Partition, Key: r.Key, Value: m.buffer, Schema: older.schema, Flags: older.flags}
@@ -156,18 +156,18 @@ func (m *merger) shrink() error {
 
 // value reads a survivor's value.
 func (m *merger) value(s spot) ([]byte, error) {
-	return m.spool.read(make([]byte, 0, s.n), s.at, s.n)
+	return m.scratch.read(make([]byte, 0, s.n), s.at, s.n)
 }
 
 // close removes the temporary file; Open would do it too.
 func (m *merger) close() {
-	if err := m.spool.remove(); err != nil {
-		m.c.l.opts.Logger.Warn("remove a temporary file", "file", m.spool.path, "err", err)
+	if err := m.scratch.remove(); err != nil {
+		m.c.l.opts.Logger.Warn("remove a temporary file", "file", m.scratch.path, "err", err)
 	}
 }
 
-// spool is a temporary file that is written from its beginning and read anywhere.
-type spool struct {
+// scratch is a temporary file that is written from its beginning and read anywhere.
+type scratch struct {
 	fs   vfs.FS
 	path string
 	f    vfs.File
@@ -175,12 +175,12 @@ type spool struct {
 	buf  []byte // behind it
 }
 
-func (s *spool) create() (err error) {
+func (s *scratch) create() (err error) {
 	s.f, err = s.fs.Create(s.path)
 	return err
 }
 
-func (s *spool) add(b []byte) (at int64, err error) {
+func (s *scratch) add(b []byte) (at int64, err error) {
 	at = s.end + int64(len(s.buf))
 	s.buf = append(s.buf, b...)
 	if len(s.buf) < segChunk {
@@ -194,7 +194,7 @@ func (s *spool) add(b []byte) (at int64, err error) {
 	return at, nil
 }
 
-func (s *spool) read(dst []byte, at, n int64) ([]byte, error) {
+func (s *scratch) read(dst []byte, at, n int64) ([]byte, error) {
 	if at >= s.end {
 		return append(dst[:0], s.buf[at-s.end:][:n]...), nil
 	}
@@ -205,7 +205,7 @@ func (s *spool) read(dst []byte, at, n int64) ([]byte, error) {
 	return dst, nil
 }
 
-func (s *spool) remove() error {
+func (s *scratch) remove() error {
 	if s.f == nil {
 		return nil
 	}

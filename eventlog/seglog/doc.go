@@ -3,6 +3,8 @@
 // record batches (version 2).
 //
 //	DIR/journal/000000000001.journal           journal files, numbered from 1
+//	DIR/journal/000000000001-7.stream          streamed transaction that file 1 adopted
+//	DIR/journal/000000000008.stream.tmp        one in progress
 //	DIR/topics/000017-short-name/meta          full name and spec, for people
 //	DIR/topics/000017-short-name/P-BASE-NEXT.seg
 //
@@ -18,9 +20,15 @@
 //
 // The crc covers everything behind it. Kind 1 is a group: new topics,
 // consumers' marks, transactions and their batches, made durable by one sync.
-// Kind 2 is reserved for adopting a streamed transaction's file, kind 3 is the
-// checkpoint that starts each file, kind 4 the sparse index that ends a closed
-// one. docs/log-format.md gives the payloads.
+// Kind 2 adopts a streamed transaction's file, kind 3 is the checkpoint that
+// starts each file, kind 4 the sparse index of places, CSNs and commit times that
+// ends a closed one. docs/log-format.md gives the payloads.
+//
+// A streamed file, version 1, is a header ("TWST", u16 version, u16 zero, u64
+// number) and then entries of kind 5, chunks, seeded with its own number: batches
+// whose offsets count from 0, and which records belong to which sub-transaction.
+// The entry that adopts it gives CSN, times and first offsets, and names the
+// sub-transactions that were aborted.
 //
 // # Invariants
 //
@@ -33,15 +41,20 @@
 //     A newest file without a whole checkpoint never held anything and is dropped (V19).
 //   - A closed file ends where the checkpoint of the next one says.
 //   - An offset, once assigned, is never reused or moved; sealing and compaction leave gaps.
+//   - A streamed file's contents are durable before it gets its name, its name
+//     before an entry adopts it. It goes after its journal file has gone, durably.
+//     A file that an entry may name is never removed before that; Open removes
+//     all that no entry names.
 //   - Each transaction has an ordinal, its offset in the topic _tx: the place of
 //     readers, the same in the journal and behind it.
 //   - Sealed records that the journal still holds are the same; either may be read.
 //
 // # Goroutines
 //
-// Each caller of Append encodes its own batches; then requests queue, and whoever
-// holds the writer's token gives them their places and writes for all. Readers
-// take the log's read lock only to find their place. Run seals in the background.
+// Each caller of Append encodes its own batches; then requests, also those that
+// commit streams, queue, and whoever holds the writer's token gives them their
+// places and writes for all. A stream writes and syncs its file without the token.
+// Readers take the log's read lock only to find their place. Run seals in the background.
 //
 // # Memory
 //

@@ -13,9 +13,10 @@ const (
 	journalVersion  = 1
 
 	kindGroup      = 1
-	kindAdopt      = 2 // reserved
+	kindAdopt      = 2
 	kindCheckpoint = 3
 	kindIndex      = 4
+	kindChunk      = 5 // in streamed files only
 )
 
 // maxEntry bounds a payload: its length has 32 bits.
@@ -79,7 +80,7 @@ func decodeEntryHead(b []byte) entryHead {
 	return entryHead{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), b[8]}
 }
 
-func knownKind(kind byte) bool { return kind >= kindGroup && kind <= kindIndex }
+func knownKind(kind byte) bool { return kind >= kindGroup && kind <= kindChunk }
 
 // decodeEntry reads the entry at the start of b.
 func decodeEntry(b []byte, seed uint32) (kind byte, payload []byte, err error) {

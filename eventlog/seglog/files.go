@@ -2,6 +2,7 @@ package seglog
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -11,17 +12,24 @@ import (
 const journalSuffix = ".journal"
 
 // indexPoint is a place in a journal file: an entry begins at pos, and all
-// transactions before it have ordinals below ordinal and CSNs below csn.
+// transactions before it have ordinals below ordinal and CSNs below csn; the
+// file's records before it were committed at maxTime or earlier.
 type indexPoint struct {
 	pos     int64
 	ordinal uint64
 	csn     eventlog.CSN
+	maxTime int64 // µs; noTime: there are none, anyTime: not known
 }
+
+const (
+	noTime  = math.MinInt64
+	anyTime = math.MaxInt64
+)
 
 // indexEvery is the distance of index points in bytes.
 const indexEvery = 1 << 20
 
-// journalFile is a file of the journal. All but size, index and end are fixed
+// journalFile is a file of the journal. All but size, index, streams and maxTime are fixed
 // once it is listed; those of the newest file grow under the log's lock.
 type journalFile struct {
 	number  uint64
@@ -32,6 +40,8 @@ type journalFile struct {
 	ordinal uint64       // at its start
 	starts  map[eventlog.TopicID][]eventlog.Offset
 	index   []indexPoint
+	streams []streamFile // that its entries adopt; of an older file: that are named after it
+	maxTime int64        // largest commit time of its records, as in indexPoint
 }
 
 func journalName(number uint64) string { return fmt.Sprintf("%012d%s", number, journalSuffix) }
@@ -56,9 +66,12 @@ func (f *journalFile) start(topic eventlog.TopicID, partition int32) eventlog.Of
 // note adds an index point for the entry at pos if the last one is far enough behind.
 func (f *journalFile) note(pos int64, ordinal uint64, csn eventlog.CSN) {
 	if n := len(f.index); n == 0 && pos-f.body >= indexEvery || n > 0 && pos-f.index[n-1].pos >= indexEvery {
-		f.index = append(f.index, indexPoint{pos, ordinal, csn})
+		f.index = append(f.index, indexPoint{pos, ordinal, csn, f.maxTime})
 	}
 }
+
+// saw counts a transaction whose entry was noted; each has a record, in _tx if nowhere else.
+func (f *journalFile) saw(tx *eventlog.Tx) { f.maxTime = max(f.maxTime, tx.CommitTime) }
 
 // seek returns the last place from which no transaction at or above the ordinal is missed.
 func (f *journalFile) seek(ordinal uint64) int64 {
@@ -77,6 +90,18 @@ func (f *journalFile) seekCSN(csn eventlog.CSN) uint64 {
 	ordinal := f.ordinal
 	for _, p := range f.index {
 		if p.csn > csn {
+			break
+		}
+		ordinal = p.ordinal
+	}
+	return ordinal
+}
+
+// seekTime returns the ordinal at the last place before which all records were committed before a time.
+func (f *journalFile) seekTime(micros int64) uint64 {
+	ordinal := f.ordinal
+	for _, p := range f.index {
+		if p.maxTime >= micros {
 			break
 		}
 		ordinal = p.ordinal

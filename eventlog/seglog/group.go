@@ -50,6 +50,7 @@ type group struct {
 	rows    []txRow
 	runs    []run
 	batches []batchRef
+	stream  *adoption // not nil: the one transaction is in a streamed file
 }
 
 func (g *group) end() uint64 { return g.first + uint64(len(g.rows)) }

@@ -32,12 +32,12 @@ type journalCursor struct {
 func (c *journalCursor) next() (*group, error) {
 	c.letGo()
 	for {
-		payload, file, end, err := c.locate()
+		live, file, end, err := c.locate()
 		if err != nil {
 			return nil, err
 		}
-		if payload != nil {
-			return &c.g, c.g.decode(payload)
+		if live.payload != nil {
+			return c.decode(live.kind, live.payload)
 		}
 		if file == nil {
 			return nil, nil
@@ -64,34 +64,34 @@ func (l *Log) vanished() error {
 	return nil
 }
 
-// locate looks c.ordinal up: a payload of the tail, or the file that holds it
+// locate looks c.ordinal up: a group of the tail, or the file that holds it
 // with its durable end, or neither when the reader has caught up.
-func (c *journalCursor) locate() (payload []byte, file *journalFile, end int64, err error) {
+func (c *journalCursor) locate() (live tailGroup, file *journalFile, end int64, err error) {
 	l := c.l
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if c.ordinal >= l.st.ordinal {
-		return nil, nil, 0, nil
+		return tailGroup{}, nil, 0, nil
 	}
 	if c.ordinal < l.files[0].ordinal {
-		return nil, nil, 0, errSealed
+		return tailGroup{}, nil, 0, errSealed
 	}
 	if g := l.tail.find(c.ordinal); g != nil {
 		c.ordinal = max(c.ordinal, g.first) // over a gap
 		g.mem.hold()
 		c.held = g.mem
-		return g.payload, nil, 0, nil
+		return *g, nil, 0, nil
 	}
 	i := sort.Search(len(l.files), func(i int) bool { return l.files[i].ordinal > c.ordinal }) - 1
 	if i < 0 {
-		return nil, nil, 0, errSealed
+		return tailGroup{}, nil, 0, errSealed
 	}
 	file = l.files[i]
 	if c.file == file && c.s.pos >= file.size && i+1 < len(l.files) {
 		file = l.files[i+1]
 		c.ordinal = max(c.ordinal, file.ordinal) // over a gap
 	}
-	return nil, file, file.size, nil
+	return tailGroup{}, file, file.size, nil
 }
 
 // fromDisk returns the group of c.ordinal, or nil at the file's end.
@@ -108,11 +108,11 @@ func (c *journalCursor) fromDisk(file *journalFile, end int64) (*group, error) {
 		if err != nil {
 			return nil, err
 		}
-		if kind != kindGroup {
+		if kind != kindGroup && kind != kindAdopt {
 			continue
 		}
-		g := &c.g
-		if err := g.decode(payload); err != nil {
+		g, err := c.decode(kind, payload)
+		if err != nil {
 			return nil, &CorruptError{Path: file.path, Pos: pos, Reason: err.Error()}
 		}
 		if len(g.rows) == 0 {
@@ -158,12 +158,20 @@ func (l *Log) indexOf(f vfs.File, file *journalFile) {
 	if !needed {
 		return
 	}
-	points := loadIndex(f, file, size)
+	points, maxTime := loadIndex(f, file, size)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(file.index) == 0 {
-		file.index = points
+	if len(file.index) == 0 && len(points) > 0 {
+		file.index, file.maxTime = points, maxTime
 	}
+}
+
+// decode reads an entry's transactions, groups into memory used again.
+func (c *journalCursor) decode(kind byte, payload []byte) (*group, error) {
+	if kind == kindAdopt {
+		return decodeTransactions(kind, payload)
+	}
+	return &c.g, c.g.decode(payload)
 }
 
 // letGo gives back the memory of the group returned last.

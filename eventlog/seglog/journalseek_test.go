@@ -38,7 +38,7 @@ func seekLog(t *testing.T, fileBytes int64) (*Log, eventlog.Topic) {
 	return l, top
 }
 
-func checkSeeks(t *testing.T, l *Log, top eventlog.Topic) {
+func checkJournalSeeks(t *testing.T, l *Log, top eventlog.Topic) {
 	t.Helper()
 	for p, end := range l.EndOffsets(top.ID) {
 		for at := eventlog.Offset(0); at < end; at += 331 {
@@ -60,7 +60,7 @@ func checkSeeks(t *testing.T, l *Log, top eventlog.Topic) {
 func TestSeekInJournal(t *testing.T) {
 	for _, size := range []int64{1 << 30, 3 << 20} {
 		l, top := seekLog(t, size)
-		checkSeeks(t, l, top)
+		checkJournalSeeks(t, l, top)
 		newest := l.files[len(l.files)-1]
 		end := l.EndOffsets(top.ID)[0]
 		if at := l.seekOffset(newest, partKey{top.ID, 0}, end-1); len(newest.index) > 0 && at < newest.index[len(newest.index)-1].ordinal {
@@ -81,5 +81,5 @@ func TestSeekMisled(t *testing.T) {
 	}
 	last := &f.index[len(f.index)-1]
 	last.ordinal = min(last.ordinal+20, l.st.ordinal-1)
-	checkSeeks(t, l, top)
+	checkJournalSeeks(t, l, top)
 }

@@ -249,7 +249,7 @@ func TestIndexFindsPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.index = loadIndex(h, f, f.size); len(f.index) < 5 {
+	if f.index, _ = loadIndex(h, f, f.size); len(f.index) < 5 {
 		t.Fatalf("index of %d points", len(f.index))
 	}
 	read := 0

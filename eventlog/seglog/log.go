@@ -24,6 +24,9 @@ type Log struct {
 	queueMu sync.Mutex
 	queue   []*request
 	closing bool
+	streams map[*stream]struct{} // in progress
+	// streamNumber is the number of the last stream.
+	streamNumber uint64
 
 	token chan struct{} // holds one value while nobody writes
 	w     writer        // of the token's holder
@@ -186,7 +189,7 @@ func (l *Log) Stats() eventlog.Stats {
 		JournalFiles: len(l.files),
 	}
 	for _, f := range l.files {
-		s.JournalBytes += f.size
+		s.JournalBytes += f.bytes()
 	}
 	if len(l.files) > 0 {
 		s.OldestCSN = l.files[0].nextCSN
@@ -230,6 +233,7 @@ func (l *Log) Close() error {
 	for l.queued() {
 		l.commitQueued()
 	}
+	l.endStreams()
 	l.sealMu.Lock()
 	defer l.sealMu.Unlock()
 	l.compactMu.Lock()

@@ -44,6 +44,9 @@ type Options struct {
 	SegmentBytes int64
 	// Compression of the journal's batches: default none. Segments have their topic's.
 	Compression eventlog.Compression
+	// StreamChunk is the size at which a chunk of a streamed transaction ends, and
+	// about that of the pieces in which it is read: default 1 MiB.
+	StreamChunk int
 	// TrustClock accepts a clock more than a year past the last record.
 	TrustClock bool
 	Logger     *slog.Logger // default: discards
@@ -85,6 +88,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.SegmentBytes <= 0 {
 		o.SegmentBytes = 256 << 20
+	}
+	if o.StreamChunk <= 0 {
+		o.StreamChunk = 1 << 20
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

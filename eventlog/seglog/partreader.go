@@ -21,9 +21,12 @@ type partReader struct {
 	queue  []eventlog.Batch // of the group at hand
 	it     eventlog.RecordIter
 	live   bool
-	rows   []eventlog.Record // of the group at hand, for _tx
-	sought bool              // what the journal was entered at is not yet known to be right
-	begin  uint64            // ordinal of the file's beginning, which is
+	rows   []eventlog.Record // of the group at hand, for _tx; of the chunk at hand
+	stream *chunkFile        // at hand
+	buf    []byte
+	sought bool   // what the journal was entered at is not yet known to be right
+	begin  uint64 // ordinal of the file's beginning, which is
+	again  bool   // it was not
 	closed bool
 }
 
@@ -34,6 +37,9 @@ func (l *Log) ReadPartition(topic eventlog.TopicID, partition int32, from eventl
 		return nil, fmt.Errorf("read topic %d partition %d: %w", topic, partition, eventlog.ErrUnknownTopic)
 	}
 	k := partKey{topic, partition}
+	if err := l.checkRange(k, max(from, 0)); err != nil {
+		return nil, err
+	}
 	return &partReader{l: l, key: k, next: max(from, 0), seg: newSegCursor(l, k, max(from, 0)), jc: journalCursor{l: l}}, nil
 }
 
@@ -122,13 +128,22 @@ func (p *partReader) fromJournal(r *eventlog.Record) (bool, error) {
 		if ok, err := p.fromGroup(r); ok || err != nil {
 			return ok, err
 		}
+		if ok, err := p.fromStream(); err != nil {
+			return false, err
+		} else if ok {
+			continue
+		}
 		g, err := p.jc.next()
 		if err != nil || g == nil {
 			return false, err
 		}
-		p.jc.ordinal = g.end()
 		if err := p.take(g); err != nil {
+			p.jc.close() // at the same group again, if anybody asks
 			return false, err
+		}
+		p.jc.ordinal = g.end()
+		if p.again {
+			p.jc.ordinal, p.again = p.begin, false
 		}
 	}
 }
@@ -141,6 +156,12 @@ func (p *partReader) take(g *group) error {
 		p.rows, err = appendTxRecords(p.rows, g)
 		return err
 	}
+	if g.stream != nil {
+		if part := g.stream.part(p.key); part != nil && p.misled(part.first) {
+			return nil
+		}
+		return p.takeStream(g.stream)
+	}
 	for _, b := range g.batches {
 		if b.topic != p.key.topic || b.partition != p.key.partition {
 			continue
@@ -149,16 +170,21 @@ func (p *partReader) take(g *group) error {
 		if err != nil {
 			return err
 		}
-		if p.sought && h.Base > p.next { // a probe was misled
-			p.jc.ordinal, p.sought = p.begin, false
+		if p.misled(h.Base) {
 			return nil
 		}
-		p.sought = false
 		if h.Last >= p.next {
 			p.queue = append(p.queue, h)
 		}
 	}
 	return nil
+}
+
+// misled reports that a probe led behind p.next, as the first offset of the
+// partition met from there on tells; the file is then read from its beginning.
+func (p *partReader) misled(first eventlog.Offset) bool {
+	p.again, p.sought = p.sought && first > p.next, false
+	return p.again
 }
 
 // fromGroup returns the next record of what take queued.
@@ -199,11 +225,15 @@ func (p *partReader) Close() error {
 	p.closed = true
 	p.seg.close()
 	p.jc.close()
+	p.closeStream()
 	return nil
 }
 
 // appendTxRecords appends the records that a group has in the topic _tx.
 func appendTxRecords(dst []eventlog.Record, g *group) ([]eventlog.Record, error) {
+	if g.stream != nil {
+		return append(dst, g.stream.txRecord()), nil
+	}
 	next := make([]eventlog.Offset, len(g.batches))
 	for i, b := range g.batches {
 		h, err := eventlog.DecodeBatchHeader(b.data)
@@ -217,6 +247,9 @@ func appendTxRecords(dst []eventlog.Record, g *group) ([]eventlog.Record, error)
 		runs := make([]sealedRun, 0, len(g.runsOf(i)))
 		for _, r := range g.runsOf(i) {
 			b := g.batches[r.batch]
+			if next[r.batch] > 1<<62 {
+				return nil, fmt.Errorf("topic %d partition %d: offset %d", b.topic, b.partition, next[r.batch])
+			}
 			runs = append(runs, sealedRun{partKey{b.topic, b.partition}, next[r.batch], r.count})
 			next[r.batch] += eventlog.Offset(r.count)
 		}
@@ -248,7 +281,7 @@ type newest struct {
 }
 
 func (l *Log) newestInPartition(k partKey, fn func(key []byte, csn eventlog.CSN, tombstone bool) error) error {
-	pr, err := l.ReadPartition(k.topic, k.partition, 0)
+	pr, err := l.ReadPartition(k.topic, k.partition, l.StartOffsets(k.topic)[k.partition])
 	if err != nil {
 		return err
 	}

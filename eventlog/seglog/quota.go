@@ -14,7 +14,7 @@ const pressedShare = 0.9
 func (l *Log) diskBytes() int64 {
 	n := l.segBytes
 	for _, f := range l.files {
-		n += f.size
+		n += f.bytes()
 	}
 	return n
 }

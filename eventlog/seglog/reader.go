@@ -18,10 +18,11 @@ type reader struct {
 	wanted  map[eventlog.TopicID]bool // nil: all
 	ordinal uint64                    // of the next transaction
 
-	merge   *mergeReader // nil once it is done, or was not needed
+	rowless *rowlessReader // nil once it is done, or was not needed
 	journal journalCursor
 	group   groupReader
 	sealed  *sealedReader
+	rest    pieces // of the transaction at hand; nil: it came whole
 	tx      eventlog.Tx
 	records []eventlog.Record
 	held    []byte        // bytes of records that were copied
@@ -41,10 +42,17 @@ func (l *Log) Read(spec eventlog.ReadSpec) (eventlog.Reader, error) {
 		}
 		r.wanted[t] = true
 	}
+	if err := l.checkFrom(r); err != nil {
+		return nil, err
+	}
 	l.mu.Lock()
 	l.readers[r] = struct{}{} // pins all rows until it knows where it starts
 	l.mu.Unlock()
-	if err := r.start(); err != nil {
+	err := r.start()
+	if err == nil {
+		err = r.startAtTime()
+	}
+	if err != nil {
 		r.Close()
 		return nil, fmt.Errorf("start reader after CSN %d: %w", spec.After, err)
 	}
@@ -69,12 +77,15 @@ func (r *reader) Next() (*eventlog.Tx, error) {
 
 // step reads the next transaction into r.tx and r.records; false at the frontier.
 func (r *reader) step() (bool, error) {
-	if r.merge != nil {
-		if ok, err := r.merge.next(r); ok || err != nil {
+	if r.rest != nil {
+		return r.nextPiece()
+	}
+	if r.rowless != nil {
+		if ok, err := r.rowless.next(r); ok || err != nil {
 			return ok, err
 		}
-		r.merge.close()
-		r.merge = nil
+		r.rowless.close()
+		r.rowless = nil
 	}
 	for !r.group.more() {
 		ok, err := r.fill()
@@ -87,6 +98,9 @@ func (r *reader) step() (bool, error) {
 		if err != nil || !ok {
 			return false, err
 		}
+	}
+	if a := r.group.g.stream; a != nil {
+		return r.stepStream(a)
 	}
 	err := r.group.next(r)
 	if err == nil {
@@ -154,16 +168,13 @@ func (r *reader) skips(rec *eventlog.Record) bool {
 
 // show completes r.tx and tells whether the caller sees it.
 func (r *reader) show() bool {
-	if r.tx.Kind == eventlog.TxOutput && !r.spec.Outputs {
+	if r.tx.Kind == eventlog.TxOutput && !r.spec.Outputs || r.spec.FromTime != 0 && r.tx.CommitTime < r.spec.FromTime {
 		return false
 	}
 	if len(r.records) == 0 && (r.wanted != nil || r.tx.CSN <= r.spec.After) {
 		return false
 	}
-	sorted := func(a, b eventlog.Record) int { return int(int64(a.Seq) - int64(b.Seq)) }
-	if !slices.IsSortedFunc(r.records, sorted) {
-		slices.SortStableFunc(r.records, sorted)
-	}
+	sortBySeq(r.records)
 	r.tx.Records = r.records
 	return true
 }
@@ -178,10 +189,11 @@ func (r *reader) closeSealed() {
 // Close ends the reader.
 func (r *reader) Close() error {
 	r.closed = true
+	r.endPieces()
 	r.journal.close()
 	r.closeSealed()
-	if r.merge != nil {
-		r.merge.close()
+	if r.rowless != nil {
+		r.rowless.close()
 	}
 	r.l.mu.Lock()
 	defer r.l.mu.Unlock()

@@ -25,6 +25,9 @@ func OpenReadOnly(dir string, opts Options) (*Log, error) {
 	return l, nil
 }
 
+// ReadOnly reports whether the log was opened for reading only.
+func (l *Log) ReadOnly() bool { return l.readOnly }
+
 // reload reads the directory anew. A writer may seal, delete or write while it
 // is read: what looks missing or torn is looked at again.
 func (l *Log) reload() error {
@@ -65,7 +68,10 @@ func (l *Log) Refresh() (bool, error) {
 		}
 		err = l.reload()
 	} else if vfs.IsNotExist(err) {
-		err = l.extend(newest)
+		// What it names may have been sealed since: reload tells that from damage.
+		if err = l.extend(newest); errors.Is(err, eventlog.ErrCorrupt) {
+			err = l.reload()
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,7 +111,7 @@ func (l *Log) extend(jf *journalFile) error {
 			return nil
 		}
 		if err := l.replay(jf, l.st, kind, payload, pos); err != nil {
-			return &CorruptError{Path: jf.path, Pos: pos, Reason: err.Error()}
+			return located(jf.path, pos, err)
 		}
 	}
 }

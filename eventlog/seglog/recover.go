@@ -36,24 +36,18 @@ func (l *Log) recover() (recovered, error) {
 		return rec, &CorruptError{Path: l.path("journal"), Reason: "there are sealed segments but no journal file"}
 	}
 	l.st = st
-	return rec, l.checkSegments()
+	if err := l.checkSegments(); err != nil {
+		return rec, err
+	}
+	return rec, l.loadStreams()
 }
 
 // listJournal returns the numbers of the journal's files in order. There must be no hole.
 func (l *Log) listJournal() ([]uint64, error) {
-	names, err := l.fs().ReadDir(l.path("journal"))
+	numbers, err := l.journalNumbers()
 	if err != nil {
 		return nil, err
 	}
-	var numbers []uint64
-	for _, name := range names {
-		if n, ok := parseJournalName(name); ok {
-			numbers = append(numbers, n)
-		} else if !strings.HasSuffix(name, ".tmp") {
-			l.opts.Logger.Warn("leaving a file alone that is not the log's", "file", l.path("journal/"+name))
-		}
-	}
-	slices.Sort(numbers)
 	for i := 1; i < len(numbers); i++ {
 		if numbers[i] != numbers[i-1]+1 {
 			return nil, &CorruptError{
@@ -62,6 +56,24 @@ func (l *Log) listJournal() ([]uint64, error) {
 			}
 		}
 	}
+	return numbers, nil
+}
+
+// journalNumbers returns the numbers of the journal's files in order.
+func (l *Log) journalNumbers() ([]uint64, error) {
+	names, err := l.fs().ReadDir(l.path("journal"))
+	if err != nil {
+		return nil, err
+	}
+	var numbers []uint64
+	for _, name := range names {
+		if n, ok := parseJournalName(name); ok {
+			numbers = append(numbers, n)
+		} else if _, _, ok := parseStreamName(name); !ok && !strings.HasSuffix(name, ".tmp") {
+			l.opts.Logger.Warn("leaving a file alone that is not the log's", "file", l.path("journal/"+name))
+		}
+	}
+	slices.Sort(numbers)
 	return numbers, nil
 }
 
@@ -132,7 +144,7 @@ func (l *Log) loadCheckpoint(number uint64) (*journalFile, *state, int64, error)
 	}
 	return &journalFile{
 		number: number, path: path, size: size, body: s.pos,
-		nextCSN: st.nextCSN, ordinal: st.ordinal, starts: st.offsets(),
+		nextCSN: st.nextCSN, ordinal: st.ordinal, starts: st.offsets(), maxTime: anyTime,
 	}, st, prevEnd, nil
 }
 
@@ -174,6 +186,7 @@ func (l *Log) scanNewest(jf *journalFile, st *state) (torn int64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	jf.maxTime = noTime
 	s := newScanner(f, jf.path, jf.number, jf.body, size)
 	if err := l.scanEntries(s, jf, st); err != nil {
 		return 0, err
@@ -206,7 +219,7 @@ func (l *Log) scanEntries(s *entryScanner, jf *journalFile, st *state) error {
 			return err
 		}
 		if err := l.replay(jf, st, kind, payload, pos); err != nil {
-			return &CorruptError{Path: s.path, Pos: pos, Reason: err.Error()}
+			return located(s.path, pos, err)
 		}
 	}
 }
@@ -214,8 +227,8 @@ func (l *Log) scanEntries(s *entryScanner, jf *journalFile, st *state) error {
 // replay applies one entry.
 func (l *Log) replay(jf *journalFile, st *state, kind byte, payload []byte, pos int64) error {
 	switch kind {
-	case kindGroup:
-		g, err := decodeGroup(payload)
+	case kindGroup, kindAdopt:
+		g, err := decodeTransactions(kind, payload)
 		if err != nil {
 			return err
 		}
@@ -223,10 +236,18 @@ func (l *Log) replay(jf *journalFile, st *state, kind byte, payload []byte, pos 
 		if err := st.applyGroup(g); err != nil {
 			return err
 		}
+		if g.stream != nil {
+			if err := l.replayAdoption(jf, g.stream); err != nil {
+				return err
+			}
+		}
 		jf.note(pos, ordinal, csn)
+		for i := range g.rows {
+			jf.saw(&g.rows[i].tx)
+		}
 		if len(g.rows) > 0 {
 			b, mem := l.mem.copy(payload)
-			l.tail.add(tailGroup{first: g.first, end: g.end(), csn: csn, payload: b, mem: mem})
+			l.tail.add(tailGroup{kind: kind, first: g.first, end: g.end(), csn: csn, payload: b, mem: mem})
 		}
 		return nil
 	case kindIndex: // written before the next file was; that one is not there
@@ -235,27 +256,28 @@ func (l *Log) replay(jf *journalFile, st *state, kind byte, payload []byte, pos 
 	return fmt.Errorf("entry of kind %d inside a file", kind)
 }
 
-// loadIndex returns a closed file's index; none if it was not closed with one.
-func loadIndex(f vfs.File, jf *journalFile, size int64) []indexPoint {
+// loadIndex returns a closed file's index and the largest commit time of its
+// records; none and anyTime if it was not closed with one.
+func loadIndex(f vfs.File, jf *journalFile, size int64) ([]indexPoint, int64) {
 	var last [4]byte
 	if size < jf.body+entryHeaderSize+4 {
-		return nil
+		return nil, anyTime
 	}
 	if _, err := f.ReadAt(last[:], size-4); err != nil {
-		return nil
+		return nil, anyTime
 	}
 	n := int64(binary.LittleEndian.Uint32(last[:]))
 	if n < entryHeaderSize || n > size-jf.body {
-		return nil
+		return nil, anyTime
 	}
 	s := newScanner(f, jf.path, jf.number, size-n, size)
 	kind, payload, err := s.next()
 	if err != nil || kind != kindIndex {
-		return nil
+		return nil, anyTime
 	}
-	points, err := decodeIndex(payload)
+	points, maxTime, err := decodeIndex(payload)
 	if err != nil {
-		return nil
+		return nil, anyTime
 	}
-	return points
+	return points, maxTime
 }

@@ -22,7 +22,7 @@ type shownTx struct {
 	records []string
 }
 
-func shown(t *testing.T, l *Log, spec eventlog.ReadSpec) (out []shownTx, unnamed int) {
+func shownTxs(t *testing.T, l *Log, spec eventlog.ReadSpec) (out []shownTx, unnamed int) {
 	t.Helper()
 	r, err := l.Read(spec)
 	if err != nil {
@@ -115,7 +115,7 @@ func testRowsExpire(t *testing.T, seed uint64) {
 	}
 	want := make([][]shownTx, len(specs))
 	for i, spec := range specs {
-		want[i], _ = shown(t, l, spec)
+		want[i], _ = shownTxs(t, l, spec)
 	}
 	if err := l.SealAll(ctx); err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func testRowsExpire(t *testing.T, seed uint64) {
 	check := func(what string) {
 		t.Helper()
 		for i, spec := range specs {
-			got, _ := shown(t, l, spec)
+			got, _ := shownTxs(t, l, spec)
 			if !reflect.DeepEqual(got, want[i]) {
 				for j := range min(len(got), len(want[i])) {
 					if !reflect.DeepEqual(got[j], want[i][j]) {
@@ -166,7 +166,7 @@ func testRowsExpire(t *testing.T, seed uint64) {
 		t.Fatalf("%d segments of %s are left of %d", len(got), txTopicName, len(segs))
 	}
 	check("after some rows expired")
-	if _, unnamed := shown(t, l, eventlog.ReadSpec{}); unnamed == 0 {
+	if _, unnamed := shownTxs(t, l, eventlog.ReadSpec{}); unnamed == 0 {
 		t.Error("no transaction has lost its row: the test tests nothing")
 	}
 	l.Close()

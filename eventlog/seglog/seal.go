@@ -69,8 +69,11 @@ func (l *Log) Seal(ctx context.Context, keep int64) error {
 	defer l.sealMu.Unlock()
 	for ctx.Err() == nil {
 		files, err := l.toSeal(keep)
-		if err != nil || len(files) == 0 {
+		if err != nil {
 			return err
+		}
+		if len(files) == 0 {
+			return l.dropFiles(0) // what an earlier round could not delete
 		}
 		if err := l.sealFiles(ctx, files); err != nil {
 			return fmt.Errorf("seal journal files %d to %d: %w", files[0].number, files[len(files)-1].number, err)
@@ -122,12 +125,12 @@ func (l *Log) toSeal(keep int64) ([]*journalFile, error) {
 	}
 	var total, taken int64
 	for _, f := range l.files {
-		total += f.size
+		total += f.bytes()
 	}
 	n := 0
 	for n < len(l.files)-1 && total > keep && (n == 0 || taken < sealRound) {
-		taken += l.files[n].size
-		total -= l.files[n].size
+		taken += l.files[n].bytes()
+		total -= l.files[n].bytes()
 		n++
 	}
 	return slices.Clone(l.files[:n]), nil
@@ -188,24 +191,26 @@ func (s *sealer) readFile(ctx context.Context, f vfs.File, file *journalFile) er
 		if err != nil {
 			return err
 		}
-		if kind != kindGroup {
+		if kind != kindGroup && kind != kindAdopt {
 			continue
 		}
-		g, err := decodeGroup(payload)
-		if err == nil {
+		g, err := decodeTransactions(kind, payload)
+		if err == nil && g.stream != nil {
+			err = s.stream(ctx, g.stream)
+		} else if err == nil {
 			err = s.group(g)
 		}
-		if err != nil && !vfs.IsFull(err) && !errors.As(err, new(*ioError)) {
-			err = &CorruptError{Path: file.path, Pos: pos, Reason: err.Error()}
+		if err != nil && vfs.IsFull(err) {
+			return err
 		}
 		if err != nil {
-			return err
+			return located(file.path, pos, err)
 		}
 	}
 	return ctx.Err()
 }
 
-// ioError is a failure to write a segment, not damage of what is read.
+// ioError is a failure to write, or to read, not damage of what is read.
 type ioError struct{ err error }
 
 func (e *ioError) Error() string { return e.err.Error() }
@@ -317,6 +322,9 @@ func (l *Log) dropFiles(n int) error {
 			return err
 		}
 		if err := l.fs().SyncDir(l.path("journal")); err != nil {
+			return err
+		}
+		if err := l.removeStreams(l.doomed[0]); err != nil {
 			return err
 		}
 		l.doomed = l.doomed[1:]

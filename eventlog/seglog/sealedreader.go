@@ -80,6 +80,9 @@ func (s *sealedReader) next(r *reader, end uint64) (bool, error) {
 		return false, s.rows.seg.corrupt(s.rows.at, "%v", err)
 	}
 	r.records = r.records[:0]
+	if r.spec.Pieces {
+		return r.beginMerge(s, uint64(rec.Offset))
+	}
 	for _, run := range s.runs {
 		if r.shows(run.key.topic) {
 			if err := s.take(r, run); err != nil {

@@ -34,8 +34,8 @@ type segCursor struct {
 	chunk    []byte // of the file from chunkAt on
 	chunkAt  int64
 	ahead    int64 // how much to read next
-	chunks   scratch
-	inflated scratch
+	chunks   buffers
+	inflated buffers
 }
 
 func newSegCursor(l *Log, key partKey, from eventlog.Offset) *segCursor {
@@ -94,6 +94,9 @@ func (c *segCursor) recycle() {
 
 // nextBatch reads the batch in which c.next lies.
 func (c *segCursor) nextBatch() (bool, error) {
+	if c.f == nil {
+		c.close() // parked: found again by c.next
+	}
 	for c.seg == nil || c.next >= c.seg.next || c.batch >= len(c.idx.batches) {
 		from := c.next
 		if c.seg != nil {
@@ -148,6 +151,7 @@ func (c *segCursor) read(i int) ([]byte, error) {
 		c.chunk = c.chunks.take()
 		c.ahead = 0 // a transaction's reader has many cursors
 	}
+	spoil(c.chunk)
 	c.chunk = grown(c.chunk, last-pos)
 	c.chunkAt = pos
 	if err := c.seg.readInto(c.f, pos, c.chunk); err != nil {

@@ -273,6 +273,9 @@ func (s *segment) verify(x *segmentIndex, i int, b []byte) (eventlog.Batch, erro
 	if err != nil {
 		return h, s.corrupt(pos, "%v", err)
 	}
+	if epoch := binary.BigEndian.Uint32(b[12:]); epoch != 0 { // its checksum does not cover it
+		return h, s.corrupt(pos, "leader epoch %d, it is 0 here", epoch)
+	}
 	if h.Base != x.batches[i].base || h.Size != len(b) || h.Last >= s.next {
 		return h, s.corrupt(pos, "batch of offsets %d to %d where %d was due", h.Base, h.Last, x.batches[i].base)
 	}

@@ -63,13 +63,17 @@ func (s *slabs) find(n int) *slab {
 	return nil
 }
 
-// freed is for tests: it is shown memory that nobody holds any more.
+// freed is for tests: it is shown memory that nobody may read any more.
 var freed func(b []byte)
 
-func (s *slabs) put(c *slab) {
+func spoil(b []byte) {
 	if freed != nil {
-		freed(c.b)
+		freed(b)
 	}
+}
+
+func (s *slabs) put(c *slab) {
+	spoil(c.b)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.idle = append(s.idle, c)

@@ -39,7 +39,7 @@ func (r *reader) start() error {
 		return err
 	}
 	r.pinned.Store(r.ordinal)
-	r.merge, err = r.startMerge()
+	r.rowless, err = r.startRowless()
 	return err
 }
 

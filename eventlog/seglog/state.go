@@ -113,6 +113,9 @@ func (s *state) applyGroup(g *group) error {
 		}
 		s.applyTx(tx)
 	}
+	if g.stream != nil {
+		return s.applyAdoption(g.stream)
+	}
 	for _, b := range g.batches {
 		if err := s.applyBatch(b); err != nil {
 			return err

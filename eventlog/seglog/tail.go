@@ -18,6 +18,7 @@ type tailGroup struct {
 	first, end uint64       // ordinals
 	csn        eventlog.CSN // all transactions before it have CSNs below this
 	payload    []byte
+	kind       byte  // of its entry
 	mem        *slab // in which the payload lies, held
 }
 

@@ -145,6 +145,7 @@ func (l *Log) publish(g *pendingGroup) {
 	}
 	for _, tx := range g.txs {
 		l.st.applyTx(tx)
+		l.w.file.saw(tx)
 	}
 	for _, p := range g.ends {
 		l.st.topic(p.key.topic).next[p.key.partition] = p.next
@@ -156,14 +157,14 @@ func (l *Log) publish(g *pendingGroup) {
 		g.mem.release()
 		return
 	}
-	l.tail.add(tailGroup{first: g.first, end: l.st.ordinal, csn: csn, payload: g.payload(), mem: g.mem})
+	l.tail.add(tailGroup{kind: kindGroup, first: g.first, end: l.st.ordinal, csn: csn, payload: g.payload(), mem: g.mem})
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
 
 // maybeRoll begins a new journal file when the newest has grown enough.
 func (l *Log) maybeRoll() error {
-	if l.w.end < l.opts.FileBytes || l.w.end <= l.w.file.body {
+	if l.w.file.bytes()-l.w.file.size+l.w.end < l.opts.FileBytes || l.w.end <= l.w.file.body {
 		return nil
 	}
 	return l.roll()
@@ -215,7 +216,7 @@ func (l *Log) begin(number uint64, prevEnd int64) error {
 	l.w.stray = ""
 	jf := &journalFile{
 		number: number, path: path, size: int64(len(b)), body: int64(len(b)),
-		nextCSN: l.st.nextCSN, ordinal: l.st.ordinal, starts: l.st.offsets(),
+		nextCSN: l.st.nextCSN, ordinal: l.st.ordinal, starts: l.st.offsets(), maxTime: noTime,
 	}
 	old := l.w.f
 	l.mu.Lock()
@@ -233,38 +234,53 @@ func (l *Log) begin(number uint64, prevEnd int64) error {
 
 // appendIndexEntry appends the entry that ends a closed file:
 //
-//	version u8 = 1, uvarint points, each uvarint pos, ordinal and CSN as the
-//	difference to the point before; u32 size of the whole entry
+//	version u8 = 2, uvarint points, each uvarint pos, ordinal and CSN as the
+//	difference to the point before, and varint largest commit time (µs) of the
+//	file's records before it; varint largest commit time of all its records;
+//	u32 size of the whole entry
+//
+// Version 1 had no times.
 func appendIndexEntry(dst []byte, f *journalFile) []byte {
 	start := len(dst)
-	dst = append(beginEntry(dst), 1)
+	dst = append(beginEntry(dst), indexVersion)
 	dst = binary.AppendUvarint(dst, uint64(len(f.index)))
 	var last indexPoint
 	for _, p := range f.index {
 		dst = binary.AppendUvarint(dst, uint64(p.pos-last.pos))
 		dst = binary.AppendUvarint(dst, p.ordinal-last.ordinal)
 		dst = binary.AppendUvarint(dst, uint64(p.csn-last.csn))
+		dst = binary.AppendVarint(dst, p.maxTime)
 		last = p
 	}
+	dst = binary.AppendVarint(dst, f.maxTime)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(dst)-start+4))
 	finishEntry(dst, start, seedOf(f.number), kindIndex)
 	return dst
 }
 
-// decodeIndex reads the payload of an index entry.
-func decodeIndex(payload []byte) ([]indexPoint, error) {
+const indexVersion = 2
+
+// decodeIndex reads the payload of an index entry, and the largest commit time of the file's records.
+func decodeIndex(payload []byte) ([]indexPoint, int64, error) {
 	c := &cursor{b: payload}
-	if v := c.byte(); v != 1 {
-		return nil, fmt.Errorf("index of version %d; this program reads 1", v)
+	v := c.byte()
+	if v != 1 && v != indexVersion {
+		return nil, 0, fmt.Errorf("index of version %d; this program reads 1 and %d", v, indexVersion)
 	}
-	points := make([]indexPoint, c.count(3))
+	size := 4
+	time := c.varint
+	if v == 1 {
+		size, time = 3, func() int64 { return anyTime }
+	}
+	points := make([]indexPoint, c.count(size))
 	var last indexPoint
 	for i := range points {
-		last = indexPoint{last.pos + int64(c.uvarint()), last.ordinal + c.uvarint(), last.csn + eventlog.CSN(c.uvarint())}
+		last = indexPoint{last.pos + int64(c.uvarint()), last.ordinal + c.uvarint(), last.csn + eventlog.CSN(c.uvarint()), time()}
 		points[i] = last
 	}
+	maxTime := time()
 	if c.take(4); c.bad || len(c.b) != 0 {
-		return nil, fmt.Errorf("index: %w", errShort)
+		return nil, 0, fmt.Errorf("index: %w", errShort)
 	}
-	return points, nil
+	return points, maxTime, nil
 }

@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/derive"
-	"github.com/tailwater/tailwater/eventlog"
 	"github.com/tailwater/tailwater/server"
 )
 
@@ -35,23 +33,6 @@ func viewError(err error) error {
 		return fmt.Errorf("%w: %v", server.ErrUnavailable, err)
 	}
 	return err
-}
-
-// Topics lists the topics by name.
-func (d *Daemon) Topics() []server.TopicStatus { return topicStatus(d.log) }
-
-func topicStatus(log eventlog.Log) []server.TopicStatus {
-	list := []server.TopicStatus{}
-	for _, t := range log.Stats().Topics {
-		list = append(list, server.TopicStatus{Name: t.Name, Partitions: t.Partitions, Records: t.Records, Bytes: t.Bytes})
-	}
-	slices.SortFunc(list, func(a, b server.TopicStatus) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
-	return list
 }
 
 // Get returns one document.
@@ -102,11 +83,6 @@ func (d *Daemon) Search(ctx context.Context, view, query string, limit, offset i
 		res.Hits = append(res.Hits, server.Hit{ID: h.ID, Score: h.Score, Doc: json.RawMessage(h.Doc)})
 	}
 	return res, nil
-}
-
-// Records reads the log.
-func (d *Daemon) Records(ctx context.Context, q server.RecordQuery, fn func(line []byte) error) error {
-	return readRecords(ctx, d.log, sourceKinds(d.cfg), q, fn)
 }
 
 // snapshotter is a Source that can read a table again.

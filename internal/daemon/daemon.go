@@ -46,6 +46,7 @@ func Run(ctx context.Context, o Options) error {
 
 // Daemon is one run with one configuration.
 type Daemon struct {
+	*LogReader
 	opts    Options
 	cfg     *config.Config
 	logger  *slog.Logger
@@ -72,10 +73,10 @@ func runOnce(ctx context.Context, o Options, cfg *config.Config, started time.Ti
 	defer dir.close()
 	log, err := openLog(cfg, dir, o.Logger)
 	if err != nil {
-		return nil, err
+		return nil, dirError(err)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	d := &Daemon{opts: o, cfg: cfg, logger: o.Logger, started: started, dir: dir, log: log, reload: make(chan chan error), building: "connecting to the sources"}
+	d := &Daemon{LogReader: NewLogReader(log, sourceKinds(cfg)), opts: o, cfg: cfg, logger: o.Logger, started: started, dir: dir, log: log, reload: make(chan chan error), building: "connecting to the sources"}
 	if err := d.build(); err != nil {
 		return nil, err
 	}

@@ -17,8 +17,8 @@ import (
 // Offline reads the data directory of a daemon that does not run: the log, and
 // the views as far as they had come. It takes no lock and writes nothing.
 type Offline struct {
+	*LogReader
 	cfg   *config.Config
-	log   *seglog.Log
 	views *derive.Runner // opened at its first use
 }
 
@@ -26,17 +26,13 @@ type Offline struct {
 func OpenOffline(cfg *config.Config) (*Offline, error) {
 	path := filepath.Join(cfg.DataDir, "log")
 	if !exists(path) {
-		return nil, fmt.Errorf("%w: %s has no log; start the daemon once with: tailwater run", server.ErrNotFound, cfg.DataDir)
+		return nil, noLog(cfg)
 	}
 	log, err := seglog.OpenReadOnly(path, seglog.Options{})
 	if err != nil {
-		return nil, fmt.Errorf("open the log: %w", err)
+		return nil, dirError(err)
 	}
-	return &Offline{cfg: cfg, log: log}, nil
-}
-
-func (o *Offline) Topics(context.Context) ([]server.TopicStatus, error) {
-	return topicStatus(o.log), nil
+	return &Offline{LogReader: NewLogReader(log, sourceKinds(cfg)), cfg: cfg}, nil
 }
 
 func (o *Offline) reader() (*derive.Runner, error) {
@@ -88,10 +84,6 @@ func (o *Offline) Dump(ctx context.Context, view string, fn func(id string, vers
 		}
 		return fn(d.ID, d.Version, d.JSON)
 	}))
-}
-
-func (o *Offline) Records(ctx context.Context, q server.RecordQuery, fn func(line []byte) error) error {
-	return readRecords(ctx, o.log, sourceKinds(o.cfg), q, fn)
 }
 
 func (o *Offline) Close() error {

@@ -1,125 +1,298 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path"
-	"strconv"
-	"strings"
-	"time"
+	"slices"
 
 	"github.com/tailwater/tailwater/change"
-	"github.com/tailwater/tailwater/connectors"
+	"github.com/tailwater/tailwater/config"
 	"github.com/tailwater/tailwater/eventlog"
+	"github.com/tailwater/tailwater/eventlog/seglog"
 	"github.com/tailwater/tailwater/server"
 )
 
-// recordPrinter turns records of the log into the lines of `log cat --json`.
-type recordPrinter struct {
-	log     eventlog.Log
-	kinds   map[string]string // source name to its kind
-	names   map[eventlog.TopicID]string
-	schemas map[string]map[uint32]*change.Schema
-	newest  map[string]*change.Schema
-	values  []change.Value
+// part is a partition of a topic.
+type part struct {
+	topic     eventlog.TopicID
+	partition int32
 }
 
-func newRecordPrinter(log eventlog.Log, kinds map[string]string) *recordPrinter {
-	return &recordPrinter{log: log, kinds: kinds, names: map[eventlog.TopicID]string{}}
+// recordRun is one reading of records with its filters.
+type recordRun struct {
+	p      *recordPrinter
+	log    *seglog.Log
+	wait   func(ctx context.Context, changed <-chan struct{}) error // until there may be more
+	q      server.RecordQuery
+	topics []eventlog.Topic
+	parts  []part // that may hold what is asked for
+	fn     func([]byte) error
+	n      int
+	line   []byte
+	from   map[part]eventlog.Offset // shown from there on; missing: from the start
+	until  map[part]eventlog.Offset // shown below it; nil: to the end
 }
 
-// readRecords calls fn with the line of each record that q asks for, in CSN order.
-func readRecords(ctx context.Context, log eventlog.Log, kinds map[string]string, q server.RecordQuery, fn func(line []byte) error) error {
-	p := newRecordPrinter(log, kinds)
-	topics, err := p.matching(q.Topic)
+// Records calls fn with the JSON line of each record that q asks for.
+func (l *LogReader) Records(ctx context.Context, q server.RecordQuery, fn func(line []byte) error) error {
+	err := l.readRecords(ctx, q, fn)
+	if errors.Is(err, eventlog.ErrOutOfRange) {
+		return fmt.Errorf("%w: %w", server.ErrGone, err)
+	}
+	return dirError(err)
+}
+
+// readRecords calls fn with the line of each record that q asks for: in offset
+// order of one partition, in the order of commits of several.
+func (l *LogReader) readRecords(ctx context.Context, q server.RecordQuery, fn func(line []byte) error) error {
+	r := &recordRun{p: newRecordPrinter(l.log, l.kinds), log: l.log, wait: l.wait, q: q, fn: fn, from: map[part]eventlog.Offset{}}
+	var err error
+	if r.topics, err = matching(l.log, q.Topic); err != nil {
+		return err
+	}
+	if len(r.topics) > 1 { // _tx is what the other records' lines say of their transactions
+		r.topics = slices.DeleteFunc(r.topics, func(t eventlog.Topic) bool { return t.Spec.Name == change.TopicTx })
+	}
+	if r.parts, err = r.partitions(); err != nil {
+		return err
+	}
+	if q.Begun != nil {
+		q.Begun()
+	}
+	if len(r.parts) == 0 {
+		return nil // the key is in another partition than the one asked for
+	}
+	if q.Tail {
+		if err := r.tail(ctx); err != nil || !q.Follow || r.full() {
+			return err
+		}
+	}
+	if len(r.parts) == 1 {
+		return r.onePartition(ctx, r.parts[0])
+	}
+	return r.transactions(ctx)
+}
+
+// matching returns the topics that a glob names; in it * also crosses dots.
+func matching(log eventlog.Log, glob string) ([]eventlog.Topic, error) {
+	var topics []eventlog.Topic
+	var names []string
+	for _, t := range log.Topics() {
+		names = append(names, t.Spec.Name)
+		if ok, err := path.Match(glob, t.Spec.Name); err != nil {
+			return nil, fmt.Errorf("%w: topic glob %q: %v", server.ErrBadRequest, glob, err)
+		} else if ok {
+			topics = append(topics, t)
+		}
+	}
+	if len(topics) > 0 {
+		return topics, nil
+	}
+	hint := "tailwater log topics lists them"
+	if s := config.Suggest(glob, names); s != "" {
+		hint = fmt.Sprintf("did you mean %q?", s)
+	}
+	return nil, fmt.Errorf("%w: no topic matches %q; %s", server.ErrNotFound, glob, hint)
+}
+
+// partitions returns the partitions that the query's partition and key leave.
+func (r *recordRun) partitions() ([]part, error) {
+	var parts []part
+	for _, t := range r.topics {
+		allowed, err := r.keyPartitions(t)
+		if err != nil {
+			return nil, err
+		}
+		for p := range int32(t.Spec.Partitions) {
+			if (r.q.Partition < 0 || r.q.Partition == int(p)) && (allowed == nil || slices.Contains(allowed, p)) {
+				parts = append(parts, part{t.ID, p})
+			}
+		}
+	}
+	if r.q.Partition >= 0 && !slices.ContainsFunc(r.topics, func(t eventlog.Topic) bool { return r.q.Partition < t.Spec.Partitions }) {
+		return nil, fmt.Errorf("%w: partition %d: topic %q has %d, counted from 0", server.ErrBadRequest, r.q.Partition, r.topics[0].Spec.Name, r.topics[0].Spec.Partitions)
+	}
+	return parts, nil
+}
+
+func (r *recordRun) full() bool { return r.q.Limit > 0 && r.n >= r.q.Limit }
+
+// lower returns the first offset of a partition that may be shown; what it
+// stands for is found by seeking.
+func (r *recordRun) lower(k part) (eventlog.Offset, error) {
+	off, ok := r.from[k]
+	if !ok {
+		off = r.log.StartOffsets(k.topic)[k.partition]
+	}
+	if r.q.FromOffset >= 0 {
+		off = max(off, eventlog.Offset(r.q.FromOffset))
+		if !ok {
+			off = eventlog.Offset(r.q.FromOffset) // below the start is the reader's to judge
+		}
+	}
+	if r.q.FromCSN > 0 {
+		at, err := r.log.SeekCSN(k.topic, k.partition, eventlog.CSN(r.q.FromCSN))
+		if err != nil {
+			return 0, err
+		}
+		off = max(off, at)
+	}
+	if !r.q.FromTime.IsZero() {
+		at, err := r.log.SeekTime(k.topic, k.partition, r.q.FromTime.UnixMicro())
+		if err != nil {
+			return 0, err
+		}
+		off = max(off, at)
+	}
+	return off, nil
+}
+
+// onePartition reads one partition in offset order.
+func (r *recordRun) onePartition(ctx context.Context, k part) error {
+	from, err := r.lower(k)
 	if err != nil {
 		return err
 	}
-	after := eventlog.CSN(0)
-	if q.FromCSN > 0 {
-		after = eventlog.CSN(q.FromCSN) - 1
-	}
-	rd, err := log.Read(eventlog.ReadSpec{Topics: topics, After: after, Outputs: true})
+	rd, err := r.log.ReadPartition(k.topic, k.partition, from)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", q.Topic, err)
+		return err
 	}
 	defer rd.Close()
-	r := recordRun{p: p, q: q, fn: fn}
+	finder := r.log.TxFinder()
+	defer finder.Close()
 	for ctx.Err() == nil && !r.full() {
-		changed := log.Changed()
-		tx, err := rd.Next()
-		if err != nil {
-			return fmt.Errorf("read %s: %w", q.Topic, err)
-		}
-		if tx != nil {
-			if err := r.tx(tx); err != nil {
-				return err
-			}
-			continue
-		}
-		if !q.Follow {
+		changed := r.log.Changed()
+		rec, ok, err := rd.Next()
+		switch {
+		case err != nil:
+			return fmt.Errorf("read %s partition %d: %w", r.p.topicName(k.topic), k.partition, err)
+		case ok && r.q.ToOffset >= 0 && int64(rec.Offset) >= r.q.ToOffset:
+			return nil
+		case ok:
+			err = r.found(finder, &rec)
+		case r.q.Follow:
+			err = r.wait(ctx, changed)
+		default:
 			return nil
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
+		if err != nil {
+			return err
 		}
 	}
 	return ctx.Err()
 }
 
-// matching returns the topics that the glob names; in it * also crosses dots.
-func (p *recordPrinter) matching(glob string) ([]eventlog.TopicID, error) {
-	var ids []eventlog.TopicID
-	for _, t := range p.log.Topics() {
-		if ok, err := path.Match(glob, t.Spec.Name); err != nil {
-			return nil, fmt.Errorf("%w: topic glob %q: %v", server.ErrBadRequest, glob, err)
-		} else if ok {
-			ids = append(ids, t.ID)
-		}
-	}
-	if len(ids) == 0 {
-		return nil, fmt.Errorf("%w: no topic matches %q; `tailwater log topics` lists them", server.ErrNotFound, glob)
-	}
-	return ids, nil
-}
-
-// recordRun is one reading with its filters.
-type recordRun struct {
-	p    *recordPrinter
-	q    server.RecordQuery
-	fn   func([]byte) error
-	n    int
-	line []byte
-}
-
-func (r *recordRun) full() bool { return r.q.Limit > 0 && r.n >= r.q.Limit }
-
-func (r *recordRun) tx(tx *eventlog.Tx) error {
-	if !r.q.FromTime.IsZero() && tx.CommitTime < r.q.FromTime.UnixMicro() {
+// found shows a record that was read without its transaction.
+func (r *recordRun) found(finder eventlog.TxFinder, rec *eventlog.Record) error {
+	if !r.takes(rec) {
 		return nil
 	}
+	if r.p.topicName(rec.Topic) != change.TopicTx {
+		if tx, ok, err := finder.Find(rec); err != nil || ok {
+			if err != nil {
+				return err
+			}
+			return r.show(&tx, rec)
+		}
+	}
+	return r.show(&eventlog.Tx{CSN: rec.CSN, CommitTime: rec.Time}, rec)
+}
+
+// transactions reads several partitions, transaction by transaction.
+func (r *recordRun) transactions(ctx context.Context) error {
+	spec := eventlog.ReadSpec{Outputs: true, Topics: []eventlog.TopicID{}}
+	for _, t := range r.topics {
+		spec.Topics = append(spec.Topics, t.ID)
+	}
+	if r.q.FromCSN > 0 {
+		spec.After = eventlog.CSN(r.q.FromCSN) - 1
+	}
+	if !r.q.FromTime.IsZero() {
+		spec.FromTime = r.q.FromTime.UnixMicro()
+	}
+	spec.From = r.offsets()
+	rd, err := r.log.Read(spec)
+	if err != nil {
+		return err
+	}
+	defer rd.Close()
+	for ctx.Err() == nil && !r.full() && !r.passed() {
+		changed := r.log.Changed()
+		tx, err := rd.Next()
+		switch {
+		case err != nil:
+			return fmt.Errorf("read %s: %w", r.q.Topic, err)
+		case tx != nil:
+			err = r.tx(tx)
+		case r.q.Follow:
+			err = r.wait(ctx, changed)
+		default:
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// offsets are those to start from, where the query names some and they are not
+// reached quicker by a CSN.
+func (r *recordRun) offsets() map[eventlog.TopicID][]eventlog.Offset {
+	if len(r.from) == 0 && (r.q.FromOffset < 0 || r.q.FromCSN > 0) {
+		return nil
+	}
+	m := map[eventlog.TopicID][]eventlog.Offset{}
+	for _, t := range r.topics {
+		from := make([]eventlog.Offset, t.Spec.Partitions)
+		for p := range from {
+			from[p] = max(eventlog.Offset(r.q.FromOffset), r.from[part{t.ID, int32(p)}], 0)
+		}
+		m[t.ID] = from
+	}
+	return m
+}
+
+// passed reports that no partition has records below ToOffset any more.
+func (r *recordRun) passed() bool { return r.q.ToOffset >= 0 && len(r.parts) == 0 }
+
+func (r *recordRun) tx(tx *eventlog.Tx) error {
 	for i := range tx.Records {
 		rec := &tx.Records[i]
+		if r.q.ToOffset >= 0 && int64(rec.Offset) >= r.q.ToOffset-1 {
+			k := part{rec.Topic, rec.Partition}
+			r.parts = slices.DeleteFunc(r.parts, func(o part) bool { return o == k })
+		}
 		if !r.takes(rec) || r.full() {
 			continue
 		}
-		var err error
-		if r.line, err = r.p.appendLine(r.line[:0], tx, rec, r.q.CurrentSchema); err != nil {
-			return err
-		}
-		r.n++
-		if err := r.fn(r.line); err != nil {
+		if err := r.show(tx, rec); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+func (r *recordRun) show(tx *eventlog.Tx, rec *eventlog.Record) error {
+	var err error
+	if r.line, err = r.p.appendLine(r.line[:0], tx, rec, r.q.CurrentSchema); err != nil {
+		return err
+	}
+	r.n++
+	return r.fn(r.line)
+}
+
 func (r *recordRun) takes(rec *eventlog.Record) bool {
 	q := &r.q
-	if q.Partition >= 0 && int(rec.Partition) != q.Partition ||
-		q.FromOffset >= 0 && int64(rec.Offset) < q.FromOffset || q.ToOffset >= 0 && int64(rec.Offset) >= q.ToOffset {
+	if q.Partition >= 0 && int(rec.Partition) != q.Partition || uint64(rec.CSN) < q.FromCSN ||
+		q.FromOffset >= 0 && int64(rec.Offset) < q.FromOffset || q.ToOffset >= 0 && int64(rec.Offset) >= q.ToOffset ||
+		rec.Offset < r.from[part{rec.Topic, rec.Partition}] || !q.FromTime.IsZero() && rec.Time < q.FromTime.UnixMicro() {
+		return false
+	}
+	if r.until != nil && rec.Offset >= r.until[part{rec.Topic, rec.Partition}] {
 		return false
 	}
 	if q.Key == "" {
@@ -129,279 +302,7 @@ func (r *recordRun) takes(rec *eventlog.Record) bool {
 	return err == nil && id == q.Key
 }
 
-func (p *recordPrinter) topicName(id eventlog.TopicID) string {
-	if name, ok := p.names[id]; ok {
-		return name
-	}
-	for _, t := range p.log.Topics() {
-		p.names[t.ID] = t.Spec.Name
-	}
-	return p.names[id]
-}
-
-// schema returns a layout, reading _schemas again if it is a new one.
-func (p *recordPrinter) schema(topic string, id uint32) (*change.Schema, error) {
-	if s := p.schemas[topic][id]; s != nil {
-		return s, nil
-	}
-	p.schemas, p.newest = map[string]map[uint32]*change.Schema{}, map[string]*change.Schema{}
-	err := connectors.ReadSchemas(p.log, func(s *change.Schema) {
-		if p.schemas[s.Topic] == nil {
-			p.schemas[s.Topic] = map[uint32]*change.Schema{}
-		}
-		p.schemas[s.Topic][s.ID], p.newest[s.Topic] = s, s
-	})
-	if err != nil {
-		return nil, err
-	}
-	if s := p.schemas[topic][id]; s != nil {
-		return s, nil
-	}
-	return nil, fmt.Errorf("schema %d of %s is not in the topic %s", id, topic, change.TopicSchemas)
-}
-
-func (p *recordPrinter) appendLine(dst []byte, tx *eventlog.Tx, r *eventlog.Record, current bool) ([]byte, error) {
-	topic := p.topicName(r.Topic)
-	dst = change.AppendJSONString(append(dst, `{"topic":`...), topic)
-	dst = strconv.AppendInt(append(dst, `,"partition":`...), int64(r.Partition), 10)
-	dst = strconv.AppendInt(append(dst, `,"offset":`...), int64(r.Offset), 10)
-	dst = strconv.AppendUint(append(dst, `,"csn":`...), uint64(r.CSN), 10)
-	dst = strconv.AppendUint(append(dst, `,"seq":`...), uint64(r.Seq), 10)
-	var err error
-	switch {
-	case strings.HasPrefix(topic, "_") || strings.HasPrefix(topic, change.TopicView):
-		dst, err = p.appendOwn(dst, topic, r)
-	default:
-		dst, err = p.appendRow(dst, topic, r, current)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s partition %d offset %d: %w", topic, r.Partition, r.Offset, err)
-	}
-	return p.appendSource(dst, tx, r)
-}
-
-func (p *recordPrinter) appendSource(dst []byte, tx *eventlog.Tx, r *eventlog.Record) ([]byte, error) {
-	dst = appendMicros(append(dst, `,"ts_commit":`...), tx.CommitTime)
-	dst = appendMicros(append(dst, `,"ts_ingest":`...), tx.IngestTime)
-	if r.Schema != 0 {
-		dst = strconv.AppendUint(append(dst, `,"schema":`...), uint64(r.Schema), 10)
-	}
-	if tx.Source == "" {
-		return append(dst, '}'), nil
-	}
-	pos, err := change.DecodePosition(tx.Position)
-	if err != nil {
-		return nil, err
-	}
-	dst = change.AppendJSONString(append(dst, `,"source":{"name":`...), tx.Source)
-	dst = append(dst, `,"kind":`...)
-	dst = appendTextOrNull(dst, p.kinds[tx.Source])
-	dst = appendTextOrNull(append(dst, `,"position":`...), pos.Name)
-	dst = appendTextOrNull(append(dst, `,"tx":`...), tx.ID)
-	return append(dst, "}}"...), nil
-}
-
-func appendTextOrNull(dst []byte, s string) []byte {
-	if s == "" {
-		return append(dst, "null"...)
-	}
-	return change.AppendJSONString(dst, s)
-}
-
-func appendMicros(dst []byte, micros int64) []byte {
-	if micros == 0 {
-		return append(dst, "null"...)
-	}
-	dst = append(dst, '"')
-	dst = time.UnixMicro(micros).UTC().AppendFormat(dst, "2006-01-02T15:04:05.999999Z07:00")
-	return append(dst, '"')
-}
-
-// appendRow writes op, key, before, after and unchanged of a table's record.
-func (p *recordPrinter) appendRow(dst []byte, topic string, r *eventlog.Record, current bool) ([]byte, error) {
-	dst = change.AppendJSONString(append(dst, `,"op":`...), change.Op(r.Op).String())
-	if change.Flags(r.Flags)&change.FlagMoved != 0 {
-		dst = append(dst, `,"moved":true`...)
-	}
-	if _, control := change.Key(r.Key).Control(); control {
-		return append(dst, `,"key":null,"after":null`...), nil
-	}
-	s, err := p.schema(topic, r.Schema)
-	if err != nil {
-		return nil, err
-	}
-	if dst, err = appendKeyObject(append(dst, `,"key":`...), s, r.Key); err != nil {
-		return nil, err
-	}
-	if r.Value == nil {
-		return append(dst, `,"after":null`...), nil
-	}
-	before, after, err := change.DecodeRecordValue(r.Value)
-	if err != nil {
-		return nil, err
-	}
-	if before != nil {
-		if dst, _, err = p.appendObject(append(dst, `,"before":`...), change.Row{Schema: s, Data: before}, current); err != nil {
-			return nil, err
-		}
-	}
-	dst, unchanged, err := p.appendObject(append(dst, `,"after":`...), change.Row{Schema: s, Data: after}, current)
-	if err != nil {
-		return nil, err
-	}
-	if len(unchanged) > 0 {
-		dst = append(dst, `,"unchanged":[`...)
-		for i, name := range unchanged {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = change.AppendJSONString(dst, name)
-		}
-		dst = append(dst, ']')
-	}
-	return dst, nil
-}
-
-// appendKeyObject writes {"id":1}; null for a table without a key.
-func appendKeyObject(dst []byte, s *change.Schema, key []byte) ([]byte, error) {
-	if len(key) == 0 {
-		return append(dst, "null"...), nil
-	}
-	parts, err := change.DecodeKey(key)
-	if err != nil {
-		return nil, err
-	}
-	if len(parts) != len(s.Key) {
-		return nil, fmt.Errorf("the key has %d parts, its schema %d", len(parts), len(s.Key))
-	}
-	dst = append(dst, '{')
-	for i, v := range parts {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(change.AppendJSONString(dst, s.Columns[s.Key[i]].Name), ':')
-		dst = change.AppendJSON(dst, v)
-	}
-	return append(dst, '}'), nil
-}
-
-// appendObject writes a row; with current, in the newest layout of its table.
-func (p *recordPrinter) appendObject(dst []byte, row change.Row, current bool) ([]byte, []string, error) {
-	var err error
-	if p.values, err = row.Values(p.values); err != nil {
-		return nil, nil, err
-	}
-	columns, values := row.Schema.Columns, p.values
-	if newest := p.newest[row.Schema.Topic]; current && newest != nil && newest != row.Schema {
-		if columns, values, err = project(row.Schema, newest, values); err != nil {
-			return nil, nil, err
-		}
-	}
-	var unchanged []string
-	dst = append(dst, '{')
-	n := 0
-	for i, v := range values {
-		if v.IsUnchanged() {
-			unchanged = append(unchanged, columns[i].Name)
-			continue
-		}
-		if n++; n > 1 {
-			dst = append(dst, ',')
-		}
-		dst = append(change.AppendJSONString(dst, columns[i].Name), ':')
-		dst = change.AppendJSON(dst, v)
-	}
-	return append(dst, '}'), unchanged, nil
-}
-
-// project brings the values of a row to another layout: columns keep their number, added ones take their default.
-func project(from, to *change.Schema, values []change.Value) ([]change.Column, []change.Value, error) {
-	out := make([]change.Value, len(to.Columns))
-	for i := range to.Columns {
-		c := &to.Columns[i]
-		if j := from.ByNumber(c.Number); j >= 0 {
-			out[i] = values[j]
-		} else if c.HasDefault {
-			v, err := c.DefaultValue()
-			if err != nil {
-				return nil, nil, err
-			}
-			out[i] = v
-		}
-	}
-	return to.Columns, out, nil
-}
-
-// appendOwn writes a record of a view's or a control topic.
-func (p *recordPrinter) appendOwn(dst []byte, topic string, r *eventlog.Record) ([]byte, error) {
-	op := change.Op(r.Op).String()
-	if strings.HasPrefix(topic, change.TopicView) {
-		op = "update"
-		if r.Value == nil {
-			op = "delete"
-		}
-	}
-	dst = change.AppendJSONString(append(dst, `,"op":`...), op)
-	parts, err := change.DecodeKey(r.Key)
-	if err != nil {
-		return nil, err
-	}
-	dst = append(dst, `,"key":[`...)
-	for i, v := range parts {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = change.AppendJSON(dst, v)
-	}
-	dst = append(dst, `],"after":`...)
-	switch {
-	case r.Value == nil:
-		return append(dst, "null"...), nil
-	case strings.HasPrefix(topic, change.TopicView), strings.HasPrefix(topic, change.TopicDeadLetters):
-		return append(dst, r.Value...), nil
-	case topic == change.TopicSchemas:
-		return appendSchemaJSON(dst, r)
-	case strings.HasPrefix(topic, change.TopicSnapshots) && change.IsSnapshotMark(r.Key):
-		return appendMarkJSON(dst, r)
-	}
-	return append(change.AppendText(append(dst, '"'), change.Bytes(r.Value)), '"'), nil
-}
-
-func appendSchemaJSON(dst []byte, r *eventlog.Record) ([]byte, error) {
-	s, err := change.DecodeSchema(r.Key, r.Value)
-	if err != nil {
-		return nil, err
-	}
-	dst = append(dst, `{"columns":[`...)
-	for i := range s.Columns {
-		c := &s.Columns[i]
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendUint(append(dst, `{"number":`...), uint64(c.Number), 10)
-		dst = change.AppendJSONString(append(dst, `,"name":`...), c.Name)
-		dst = change.AppendJSONString(append(dst, `,"kind":`...), c.Kind.String())
-		dst = append(change.AppendJSONString(append(dst, `,"type":`...), c.SourceType), '}')
-	}
-	dst = append(dst, `],"key":[`...)
-	for i, name := range s.KeyNames() {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = change.AppendJSONString(dst, name)
-	}
-	return append(dst, "]}"...), nil
-}
-
-func appendMarkJSON(dst []byte, r *eventlog.Record) ([]byte, error) {
-	m, err := change.DecodeSnapshotMark(r.Key, r.Value)
-	if err != nil {
-		return nil, err
-	}
-	states := map[change.SnapshotState]string{change.SnapshotBegun: "begun", change.SnapshotProgress: "progress", change.SnapshotDone: "done", change.SnapshotStopped: "stopped"}
-	dst = change.AppendJSONString(append(dst, `{"state":`...), states[m.State])
-	dst = strconv.AppendBool(append(dst, `,"floor":`...), m.Floor)
-	dst = strconv.AppendInt(append(dst, `,"rows":`...), m.Rows, 10)
-	dst = strconv.AppendInt(append(dst, `,"bytes":`...), m.Bytes, 10)
-	return append(strconv.AppendInt(append(dst, `,"total":`...), m.Total, 10), '}'), nil
+// byCommit orders records as their transactions.
+func byCommit(a, b *eventlog.Record) int {
+	return cmp.Or(cmp.Compare(a.CSN, b.CSN), cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 }

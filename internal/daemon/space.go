@@ -35,10 +35,47 @@ func reserve(total uint64) uint64 { return min(total/20, mostReserve) }
 
 // Append refuses with ErrFull while the reserve is touched.
 func (l *reservedLog) Append(ctx context.Context, group []*eventlog.Tx) error {
-	if !l.space() {
-		return fmt.Errorf("%w: the file system of %s has less than the reserve free; make space, it goes on by itself", eventlog.ErrFull, l.path)
+	if err := l.touched(); err != nil {
+		return err
 	}
 	return l.Log.Append(ctx, group)
+}
+
+// Stream begins a transaction that is refused as appends are.
+func (l *reservedLog) Stream(ctx context.Context) (eventlog.Stream, error) {
+	s, err := l.Log.Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &reservedStream{s, l}, nil
+}
+
+// reservedStream is a stream of a reservedLog.
+type reservedStream struct {
+	eventlog.Stream
+	l *reservedLog
+}
+
+func (s *reservedStream) Add(sub uint32, records []eventlog.Record) error {
+	if err := s.l.touched(); err != nil {
+		return err
+	}
+	return s.Stream.Add(sub, records)
+}
+
+func (s *reservedStream) Commit(ctx context.Context, tx *eventlog.Tx) error {
+	if err := s.l.touched(); err != nil {
+		return err
+	}
+	return s.Stream.Commit(ctx, tx)
+}
+
+// touched answers ErrFull while the reserve is touched.
+func (l *reservedLog) touched() error {
+	if l.space() {
+		return nil
+	}
+	return fmt.Errorf("%w: the file system of %s has less than the reserve free; make space, it goes on by itself", eventlog.ErrFull, l.path)
 }
 
 // space asks the file system now and then.

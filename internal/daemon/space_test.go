@@ -21,6 +21,16 @@ func TestReserve(t *testing.T) {
 		if err := l.Append(t.Context(), tick); !errors.Is(err, eventlog.ErrFull) {
 			t.Errorf("with 100 MiB free: %v", err)
 		}
+		stream, err := l.Stream(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.Add(0, nil); !errors.Is(err, eventlog.ErrFull) {
+			t.Errorf("Add with 100 MiB free: %v", err)
+		}
+		if err := stream.Commit(t.Context(), tick[0]); !errors.Is(err, eventlog.ErrFull) {
+			t.Errorf("Commit with 100 MiB free: %v", err)
+		}
 		if err := log.Append(t.Context(), tick); err != nil {
 			t.Errorf("beside the reserve: %v", err)
 		}
@@ -28,6 +38,12 @@ func TestReserve(t *testing.T) {
 		time.Sleep(spaceEvery) // of the bubble's clock
 		if err := l.Append(t.Context(), tick); err != nil {
 			t.Errorf("with space again: %v", err)
+		}
+		if err := stream.Add(0, nil); err != nil {
+			t.Errorf("Add with space again: %v", err)
+		}
+		if err := stream.Commit(t.Context(), tick[0]); err != nil {
+			t.Errorf("Commit with space again: %v", err)
 		}
 	})
 	if reserve(64<<20) != (64<<20)/20 || reserve(1<<40) != mostReserve {

@@ -3,8 +3,8 @@
 // gone; operations that fail; disks that are full for a while; flipped bits.
 // It is for tests and `make crash`.
 //
-// A round is a log's life of several sessions. Each appends, seals and saves
-// checkpoints until its fault strikes, then the next opens what the disk holds
+// A round is a log's life of several sessions. Each appends, streams (commits,
+// aborts, discards), seals and saves checkpoints until its fault strikes, then the next opens what the disk holds
 // and compares it with what was acknowledged:
 //
 //   - lost: an acknowledged transaction is not there

@@ -50,6 +50,7 @@ type life struct {
 	now    time.Time
 	report func(format string, args ...any)
 	log    *seglog.Log
+	spools []*spooled // streamed transactions in progress
 
 	ops     int // until the fault
 	fault   fault
@@ -79,6 +80,7 @@ func Round(seed, round uint64, report func(format string, args ...any)) Faults {
 	l.opts = seglog.Options{
 		Clock: func() time.Time { return l.now }, FileBytes: int64(500 + rng.IntN(6000)),
 		TailBytes: int64(1 + rng.IntN(4000)), SealBatch: 100 + rng.IntN(2000),
+		StreamChunk: 50 + rng.IntN(1000),
 	}
 	var f Faults
 	for range 2 + rng.IntN(4) {
@@ -105,7 +107,7 @@ func (l *life) session() Faults {
 	if err != nil {
 		return l.after(l.refusedToOpen(err))
 	}
-	l.log = log
+	l.log, l.spools = log, nil
 	f := l.model.compare(log, func(format string, args ...any) {
 		if l.crashed == nil {
 			l.report(format, args...)
@@ -215,6 +217,8 @@ func (l *life) work() {
 			err = l.log.Seal(context.Background(), int64(l.rng.IntN(8000)))
 		case n < 5:
 			err = l.saveMark()
+		case n < 11:
+			err = l.stream()
 		default:
 			err = l.append()
 		}
@@ -298,10 +302,16 @@ func (l *life) transaction() *eventlog.Tx {
 	if tx.Kind == eventlog.TxTick {
 		return tx
 	}
-	for i := range l.rng.IntN(6) {
+	tx.Records = l.records(id, l.rng.IntN(6), 0)
+	return tx
+}
+
+// records makes n records of a transaction, from seq on.
+func (l *life) records(id string, n int, seq uint32) (out []eventlog.Record) {
+	for i := range n {
 		r := eventlog.Record{
-			Topic: l.model.topic[l.rng.IntN(len(l.model.topic))].ID, Seq: uint32(i), Op: 1,
-			Key: fmt.Append(nil, "k", l.rng.IntN(20)), Value: fmt.Appendf(nil, "%s/%d/%*d", id, i, 1+l.rng.IntN(300), i),
+			Topic: l.model.topic[l.rng.IntN(len(l.model.topic))].ID, Seq: seq + uint32(i), Op: 1,
+			Key: fmt.Append(nil, "k", l.rng.IntN(20)), Value: fmt.Appendf(nil, "%s/%d/%*d", id, seq+uint32(i), 1+l.rng.IntN(300), i),
 		}
 		switch l.rng.IntN(12) {
 		case 0:
@@ -309,7 +319,7 @@ func (l *life) transaction() *eventlog.Tx {
 		case 1:
 			r.Op, r.Partition, r.Key = opEvery, eventlog.EveryPartition, []byte{0, 4}
 		}
-		tx.Records = append(tx.Records, r)
+		out = append(out, r)
 	}
-	return tx
+	return out
 }

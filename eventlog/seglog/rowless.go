@@ -6,15 +6,15 @@ import (
 	"github.com/tailwater/tailwater/eventlog"
 )
 
-// mergeReader reads the transactions of which _tx no longer has the rows: it
+// rowlessReader reads the transactions of which _tx no longer has the rows: it
 // merges the partitions, up to where their rows begin, by CSN and seq. Kind is
 // guessed from the topic, source and position are unknown.
-type mergeReader struct {
-	parts []*mergePart
+type rowlessReader struct {
+	parts []*rowlessPart
 }
 
-// mergePart is a partition with its next record.
-type mergePart struct {
+// rowlessPart is a partition with its next record.
+type rowlessPart struct {
 	cur    *segCursor
 	end    eventlog.Offset
 	output bool
@@ -23,17 +23,17 @@ type mergePart struct {
 	live   bool
 }
 
-// mergedOutputs bounds the outputs shown as one transaction.
-const mergedOutputs = 1000
+// rowlessOutputs bounds the outputs shown as one transaction.
+const rowlessOutputs = 1000
 
 // isOutputTopic reports whether a topic holds outputs, which take no CSN of their own.
 func isOutputTopic(name string) bool {
 	return strings.HasPrefix(name, "view.") || strings.HasPrefix(name, "_dlq.")
 }
 
-// startMerge returns a reader of what the reader wants below the rows of _tx; nil
+// startRowless returns a reader of what the reader wants below the rows of _tx; nil
 // if it wants nothing there.
-func (r *reader) startMerge() (*mergeReader, error) {
+func (r *reader) startRowless() (*rowlessReader, error) {
 	l := r.l
 	l.mu.RLock()
 	start, err := l.st.txStart()
@@ -41,7 +41,7 @@ func (r *reader) startMerge() (*mergeReader, error) {
 	if err != nil || start.ends == nil {
 		return nil, err
 	}
-	m := &mergeReader{}
+	m := &rowlessReader{}
 	for k, end := range start.ends {
 		t, ok := l.topicByID(k.topic)
 		output := isOutputTopic(t.Spec.Name)
@@ -57,7 +57,7 @@ func (r *reader) startMerge() (*mergeReader, error) {
 			continue
 		}
 		if from < end {
-			m.parts = append(m.parts, &mergePart{cur: newSegCursor(l, k, from), end: end, output: output})
+			m.parts = append(m.parts, &rowlessPart{cur: newSegCursor(l, k, from), end: end, output: output})
 		}
 	}
 	for i := 0; i < len(m.parts); i++ {
@@ -70,7 +70,7 @@ func (r *reader) startMerge() (*mergeReader, error) {
 }
 
 // advance reads the partition's next record that the reader wants.
-func (p *mergePart) advance(r *reader) error {
+func (p *rowlessPart) advance(r *reader) error {
 	for {
 		var err error
 		if p.live, err = p.cur.nextBelow(p.end, &p.head); err != nil || !p.live {
@@ -84,7 +84,7 @@ func (p *mergePart) advance(r *reader) error {
 }
 
 // next puts the next transaction into r; false if there is none.
-func (m *mergeReader) next(r *reader) (bool, error) {
+func (m *rowlessReader) next(r *reader) (bool, error) {
 	first := m.first()
 	if first == nil {
 		return false, nil
@@ -111,8 +111,8 @@ func (m *mergeReader) next(r *reader) (bool, error) {
 
 // takeOutputs takes what one transaction, of perhaps several with this CSN, put
 // into one partition: they cannot be told apart over partitions.
-func (m *mergeReader) takeOutputs(r *reader, p *mergePart) error {
-	for p.live && p.head.CSN == r.tx.CSN && len(r.records) < mergedOutputs {
+func (m *rowlessReader) takeOutputs(r *reader, p *rowlessPart) error {
+	for p.live && p.head.CSN == r.tx.CSN && len(r.records) < rowlessOutputs {
 		if n := len(r.records); n > 0 && p.head.Seq <= r.records[n-1].Seq {
 			return nil
 		}
@@ -125,7 +125,7 @@ func (m *mergeReader) takeOutputs(r *reader, p *mergePart) error {
 }
 
 // first returns the partition with the next record; outputs follow what has their CSN.
-func (m *mergeReader) first() (first *mergePart) {
+func (m *rowlessReader) first() (first *rowlessPart) {
 	for _, p := range m.parts {
 		switch {
 		case !p.live:
@@ -136,7 +136,7 @@ func (m *mergeReader) first() (first *mergePart) {
 	return first
 }
 
-func (m *mergeReader) close() {
+func (m *rowlessReader) close() {
 	for _, p := range m.parts {
 		p.cur.close()
 	}

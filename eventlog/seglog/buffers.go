@@ -6,12 +6,12 @@ const (
 	maxSpare  = 4 << 20 // bytes of one
 )
 
-// scratch is buffers in which records lie that a reader has handed out, and
-// buffers to use again once those records are no longer valid.
-type scratch struct{ used, spare [][]byte }
+// buffers is memory in which records lie that a reader has handed out, and
+// memory to use again once those records are no longer valid.
+type buffers struct{ used, spare [][]byte }
 
 // take returns memory for later use, empty, nil if there is none.
-func (s *scratch) take() []byte {
+func (s *buffers) take() []byte {
 	n := len(s.spare)
 	if n == 0 {
 		return nil
@@ -22,15 +22,16 @@ func (s *scratch) take() []byte {
 }
 
 // retire notes a buffer whose records may still be in use.
-func (s *scratch) retire(b []byte) {
+func (s *buffers) retire(b []byte) {
 	if cap(b) > 0 {
 		s.used = append(s.used, b)
 	}
 }
 
 // recycle says that no record handed out before is in use.
-func (s *scratch) recycle() {
+func (s *buffers) recycle() {
 	for _, b := range s.used {
+		spoil(b)
 		if len(s.spare) < maxSpares && cap(b) <= maxSpare {
 			s.spare = append(s.spare, b)
 		}
