@@ -39,7 +39,7 @@ crash:
 
 # Every row of testdata/cases.tsv of this kind has a test, and it passes.
 cases:
-	dev/with pg15 redis opensearch elasticsearch7 -- go run ./internal/lab cases -kind $(KIND)
+	dev/with pg15 pg18 redis opensearch elasticsearch7 -- go run ./internal/lab cases -kind $(KIND)
 
 # Runs each block of README and docs in an empty directory.
 docs-check: build

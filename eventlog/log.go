@@ -251,5 +251,13 @@ type Stats struct {
 	SegmentBytes  int64 // on disk
 	JournalFiles  int
 	OldestCSN     CSN // first transaction still in the journal
-	Topics        []TopicStats
+	// Of compaction, since Open.
+	Compactions int64
+	Removed     int64 // records
+	DirtyBytes  int64 // in segments that compaction has not looked at, of topics that it keeps small
+	// DirtySince is when the oldest of them came, µs since 1970; 0: there are none.
+	DirtySince int64
+	// Damaged are the partitions that are not compacted any more, with the reason.
+	Damaged []error
+	Topics  []TopicStats
 }

@@ -24,6 +24,12 @@ var (
 	snapshotRows        = desc("snapshot_rows_total", "Rows read by the snapshot of the table.", "source", "table")
 	logAppendedBytes    = desc("log_appended_bytes_total", "Bytes appended to the log since the start.")
 	logFrontier         = desc("log_frontier_csn", "Largest CSN that is durable with everything before it.")
+	logDiskBytes        = desc("log_disk_bytes", "Bytes of the log on disk.", "part")
+	logQuotaBytes       = desc("log_quota_bytes", "Bytes that the log may have on disk.")
+	logDirtyBytes       = desc("log_dirty_bytes", "Bytes of segments that compaction has not looked at.")
+	logDirtySeconds     = desc("log_dirty_seconds", "Age of the oldest segment that compaction has not looked at.")
+	logCompactions      = desc("log_compactions_total", "Passes of compaction over a partition since the start.")
+	logRemoved          = desc("log_removed_records_total", "Records removed by compaction since the start.")
 	viewLagSeconds      = desc("view_lag_seconds", "Age of the oldest commit that the view has not reached.", "view")
 	viewDocuments       = desc("view_documents", "Documents of the view.", "view")
 	sinkWrites          = desc("sink_writes_total", "Document versions answered by the sink since the start, over all views.", "sink", "result")
@@ -43,6 +49,14 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
 	send(logAppendedBytes, counter, float64(s.Log.AppendedBytes))
 	send(logFrontier, gauge, float64(s.Log.FrontierCSN))
+	send(logDiskBytes, gauge, float64(s.Log.JournalBytes), "journal")
+	send(logDiskBytes, gauge, float64(s.Log.SegmentBytes), "segments")
+	send(logQuotaBytes, gauge, float64(s.Log.QuotaBytes))
+	send(logDirtyBytes, gauge, float64(s.Log.DirtyBytes))
+	send(logDirtySeconds, gauge, s.Log.DirtySeconds)
+	send(logCompactions, counter, float64(s.Log.Compactions))
+	send(logRemoved, counter, float64(s.Log.Removed))
+	faults["log damaged"] += float64(s.Log.Damaged)
 	for _, x := range s.Sources {
 		send(sourceLagSeconds, gauge, x.LagSeconds, x.Name)
 		if x.LagBytes >= 0 { // -1 is unknown

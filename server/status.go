@@ -53,6 +53,12 @@ type LogStatus struct {
 	DiskBytes     int64  `json:"disk_bytes"` // of the whole data directory
 	QuotaBytes    int64  `json:"quota_bytes"`
 	Topics        int    `json:"topics"`
+	Compactions   int64  `json:"compactions"`     // passes over a partition, since the start
+	Removed       int64  `json:"removed_records"` // by them
+	DirtyBytes    int64  `json:"dirty_bytes"`     // sealed and not yet looked at by compaction
+	// DirtySeconds is the age of the oldest of them.
+	DirtySeconds float64 `json:"dirty_seconds"`
+	Damaged      int     `json:"damaged_partitions"` // that are not compacted any more
 }
 
 // ViewStatus describes one view.

@@ -59,6 +59,10 @@ func (l *Log) compactPartition(ctx context.Context, k partKey, rate int64) (all 
 		c := l.newCompaction(ctx, k, rate)
 		more, err := c.pass()
 		all.add(c.done)
+		l.mu.Lock()
+		l.counts.compactions++
+		l.counts.removed += c.done.Removed
+		l.mu.Unlock()
 		if err != nil || !more {
 			if err != nil && ctx.Err() == nil {
 				err = fmt.Errorf("compact topic %q partition %d: %w", c.topic.Spec.Name, k.partition, err)
@@ -122,8 +126,9 @@ func (l *Log) newCompaction(ctx context.Context, k partKey, rate int64) *compact
 		l: l, ctx: ctx, key: k, topic: t, limits: l.limitsOf(k.topic), now: l.opts.Clock().UnixMicro(),
 		truncate: -1, limiter: newLimiter(rate),
 	}
-	l.mu.RLock()
-	defer l.mu.RUnlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.dirty, k)
 	c.segs = l.segs[k] // replaced, never changed
 	c.clean = l.st.clean(k)
 	// Only what has left the journal makes older records go: a reader that finds
@@ -194,12 +199,11 @@ const (
 
 // compactLoop compacts and expires in the background until ctx ends.
 func (l *Log) compactLoop(ctx context.Context) {
-	damaged := map[partKey]bool{}
 	for ctx.Err() == nil {
 		if err := l.retain(); err != nil && ctx.Err() == nil && !errors.Is(err, eventlog.ErrClosed) {
 			l.opts.Logger.Warn("retention is tried again", "in", compactEvery, "err", err)
 		}
-		worked := l.compactDirtiest(ctx, damaged)
+		worked := l.compactDirtiest(ctx)
 		if worked {
 			continue
 		}
@@ -213,21 +217,23 @@ func (l *Log) compactLoop(ctx context.Context) {
 
 // compactDirtiest compacts the partition with the largest share of dirty bytes;
 // false if none is due.
-func (l *Log) compactDirtiest(ctx context.Context, damaged map[partKey]bool) bool {
-	k, ok := l.dirtiest(damaged)
+func (l *Log) compactDirtiest(ctx context.Context) bool {
+	k, ok := l.dirtiest()
 	if !ok {
 		return false
 	}
 	done, err := l.compactPartition(ctx, k, l.opts.CompactRate)
 	l.mu.Lock()
 	l.compacted[k] = l.opts.Clock()
+	if errors.Is(err, eventlog.ErrCorrupt) {
+		l.damaged[k] = err
+	}
 	l.mu.Unlock()
 	t, _ := l.topicByID(k.topic)
 	switch {
 	case ctx.Err() != nil || errors.Is(err, eventlog.ErrClosed):
 		return false
 	case errors.Is(err, eventlog.ErrCorrupt):
-		damaged[k] = true
 		l.opts.Logger.Error("a damaged partition is not compacted any more; 'tailwater log check' tells the way out",
 			"topic", t.Spec.Name, "partition", k.partition, "err", err)
 	case err != nil:
@@ -241,7 +247,7 @@ func (l *Log) compactDirtiest(ctx context.Context, damaged map[partKey]bool) boo
 }
 
 // dirtiest returns the partition that is most worth compacting.
-func (l *Log) dirtiest(damaged map[partKey]bool) (best partKey, ok bool) {
+func (l *Log) dirtiest() (best partKey, ok bool) {
 	now := l.opts.Clock()
 	pressed := l.pressed()
 	l.mu.RLock()
@@ -249,7 +255,7 @@ func (l *Log) dirtiest(damaged map[partKey]bool) (best partKey, ok bool) {
 	share := 0.0
 	for k, segs := range l.segs {
 		t := l.st.topic(k.topic)
-		if damaged[k] || t == nil || t.topic.Spec.Cleanup != eventlog.CleanupCompact {
+		if l.damaged[k] != nil || t == nil || t.topic.Spec.Cleanup != eventlog.CleanupCompact {
 			continue
 		}
 		clean := l.st.clean(k)

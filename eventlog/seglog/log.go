@@ -52,6 +52,8 @@ type Log struct {
 	pins      map[*pin]struct{}
 	readers   map[*reader]struct{}
 	compacted map[partKey]time.Time // when a partition was last compacted by this process
+	damaged   map[partKey]error     // partitions that are not compacted any more
+	dirty     map[partKey]time.Time // when the oldest segment came that compaction has not looked at
 	doomed    []*journalFile        // sealed, to be deleted; of sealMu
 	changed   chan struct{}
 	rolled    chan struct{} // closed when a journal file was closed
@@ -60,7 +62,7 @@ type Log struct {
 	counts    counts
 }
 
-type counts struct{ appends, syncs, bytes int64 }
+type counts struct{ appends, syncs, bytes, compactions, removed int64 }
 
 type partKey struct {
 	topic     eventlog.TopicID
@@ -186,7 +188,15 @@ func (l *Log) Stats() eventlog.Stats {
 	defer l.mu.RUnlock()
 	s := eventlog.Stats{
 		Frontier: l.st.frontier, AppendedBytes: l.counts.bytes, Appends: l.counts.appends, Syncs: l.counts.syncs,
-		JournalFiles: len(l.files),
+		JournalFiles: len(l.files), Compactions: l.counts.compactions, Removed: l.counts.removed,
+	}
+	for _, since := range l.dirty {
+		if at := since.UnixMicro(); s.DirtySince == 0 || at < s.DirtySince {
+			s.DirtySince = at
+		}
+	}
+	for k, err := range l.damaged {
+		s.Damaged = append(s.Damaged, fmt.Errorf("topic %q partition %d is not compacted: %w", l.st.topic(k.topic).topic.Spec.Name, k.partition, err))
 	}
 	for _, f := range l.files {
 		s.JournalBytes += f.bytes()
@@ -197,6 +207,7 @@ func (l *Log) Stats() eventlog.Stats {
 	for _, t := range l.st.topics {
 		ts := l.topicStats(t)
 		s.SegmentBytes += ts.Bytes
+		s.DirtyBytes += ts.Dirty
 		s.Topics = append(s.Topics, ts)
 	}
 	return s

@@ -29,6 +29,7 @@ func shownTxs(t *testing.T, l *Log, spec eventlog.ReadSpec) (out []shownTx, unna
 		t.Fatal(err)
 	}
 	defer r.Close()
+	more := false // of the transaction at hand
 	for {
 		tx, err := r.Next()
 		if err != nil {
@@ -48,11 +49,13 @@ func shownTxs(t *testing.T, l *Log, spec eventlog.ReadSpec) (out []shownTx, unna
 			r := &tx.Records[i]
 			s.records = append(s.records, fmt.Sprintf("%d/%d@%03d.%d %q=%q nil=%v;", r.Topic, r.Partition, r.Offset, r.Seq, r.Key, r.Value, r.Value == nil))
 		}
-		// Outputs of one batch may come as one transaction or as several.
-		if n := len(out); s.output && n > 0 && out[n-1].output && out[n-1].csn == s.csn {
+		// Outputs of one batch may come as one transaction or as several, others in pieces.
+		if n := len(out); n > 0 && (s.output && out[n-1].output || more) && out[n-1].csn == s.csn {
+			more = tx.More
 			out[n-1].records = append(out[n-1].records, s.records...)
 			continue
 		}
+		more = tx.More
 		out = append(out, s)
 	}
 }
@@ -77,7 +80,7 @@ func testRowsExpire(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(11, seed))
 	fs := vfs.NewMem()
 	opts := memOptions(fs)
-	opts.FileBytes, opts.SealBatch, opts.TailBytes = 700, 150, 100
+	opts.FileBytes, opts.SealBatch, opts.TailBytes, opts.StreamChunk = 700, 150, 100, 40
 	l := mustOpen(t, opts)
 	a, b := mustTopic(t, l, "s.p.a"), mustTopic(t, l, "s.p.b")
 	v := mustTopic(t, l, "view.v")
@@ -110,7 +113,7 @@ func testRowsExpire(t *testing.T, seed uint64) {
 	}
 	specs := []eventlog.ReadSpec{
 		{}, {Outputs: true}, {Topics: []eventlog.TopicID{b.ID}}, {Topics: []eventlog.TopicID{a.ID, v.ID}, Outputs: true},
-		{After: l.Frontier() - 70}, {After: l.Frontier() - 30, Outputs: true},
+		{Outputs: true, Pieces: true}, {After: l.Frontier() - 70}, {After: l.Frontier() - 30, Outputs: true},
 		{Topics: []eventlog.TopicID{a.ID, b.ID}, From: map[eventlog.TopicID][]eventlog.Offset{a.ID: {3, 11}}},
 	}
 	want := make([][]shownTx, len(specs))
@@ -304,7 +307,7 @@ func TestQuota(t *testing.T) {
 	if err := one(n); !errors.Is(err, eventlog.ErrFull) {
 		t.Fatalf("append with the quota used up by segments = %v", err)
 	}
-	if !l.compactDirtiest(ctx, nil) {
+	if !l.compactDirtiest(ctx) {
 		t.Error("nothing is compacted although the quota presses")
 	}
 	if err := one(n); err != nil {

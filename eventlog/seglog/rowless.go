@@ -1,6 +1,7 @@
 package seglog
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tailwater/tailwater/eventlog"
@@ -98,15 +99,38 @@ func (m *rowlessReader) next(r *reader) (bool, error) {
 	if output {
 		return true, m.takeOutputs(r, first)
 	}
+	return true, m.takeSource(r)
+}
+
+// takeSource takes a transaction's records in order of their seq: all, or a piece.
+func (m *rowlessReader) takeSource(r *reader) error {
+	var parts []*rowlessPart
 	for _, p := range m.parts {
-		for p.live && p.head.CSN == csn && !p.output {
-			r.hold(p.head)
-			if err := p.advance(r); err != nil {
-				return false, err
-			}
+		if p.live && p.head.CSN == r.tx.CSN && !p.output {
+			parts = append(parts, p)
 		}
 	}
-	return true, nil
+	for size := 0; len(parts) > 0; {
+		if r.tx.More = r.spec.Pieces && size >= r.l.opts.StreamChunk; r.tx.More {
+			return nil
+		}
+		i := 0
+		for n, p := range parts {
+			if p.head.Seq < parts[i].head.Seq {
+				i = n
+			}
+		}
+		p := parts[i]
+		size += len(p.head.Key) + len(p.head.Value) + recordOverhead
+		r.hold(p.head)
+		if err := p.advance(r); err != nil {
+			return err
+		}
+		if !p.live || p.head.CSN != r.tx.CSN {
+			parts = slices.Delete(parts, i, i+1)
+		}
+	}
+	return nil
 }
 
 // takeOutputs takes what one transaction, of perhaps several with this CSN, put

@@ -307,6 +307,7 @@ func (l *Log) addSegment(s *segment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.setSegments(s.key, append(slices.Clip(l.segs[s.key]), s))
+	l.markDirty(s.key)
 }
 
 // dropFiles takes the n oldest files out of the journal and deletes them, oldest

@@ -106,6 +106,14 @@ func (l *Log) dropCovered() error {
 	return nil
 }
 
+// markDirty notes that a partition has something to compact. The caller holds the lock.
+func (l *Log) markDirty(k partKey) {
+	t := l.st.topic(k.topic)
+	if _, known := l.dirty[k]; !known && t != nil && t.topic.Spec.Cleanup == eventlog.CleanupCompact {
+		l.dirty[k] = l.opts.Clock()
+	}
+}
+
 // setSegments replaces a partition's segments. The caller holds the lock.
 func (l *Log) setSegments(k partKey, segs []*segment) {
 	for _, s := range l.segs[k] {

@@ -39,6 +39,9 @@ func (d *Daemon) Status() server.Status {
 		d.viewStatus(&s, v)
 	}
 	s.Notices = append(notices(d.cfg), retained(d.cfg, s.Sources)...)
+	for _, err := range d.log.Stats().Damaged {
+		s.Notices = append(s.Notices, err.Error()+"; tailwater log check tells the way out")
+	}
 	s.Ready = len(s.Reasons) == 0
 	return s
 }
@@ -52,7 +55,12 @@ func withReason(state, reason string) string {
 
 func (d *Daemon) logStatus() server.LogStatus {
 	st := d.log.Stats()
-	return server.LogStatus{FrontierCSN: uint64(st.Frontier), AppendedBytes: st.AppendedBytes, JournalBytes: st.JournalBytes, SegmentBytes: st.SegmentBytes,
+	age := 0.0
+	if st.DirtySince > 0 {
+		age = max(0, time.Since(time.UnixMicro(st.DirtySince)).Seconds())
+	}
+	return server.LogStatus{Compactions: st.Compactions, Removed: st.Removed, DirtyBytes: st.DirtyBytes, DirtySeconds: age, Damaged: len(st.Damaged),
+		FrontierCSN: uint64(st.Frontier), AppendedBytes: st.AppendedBytes, JournalBytes: st.JournalBytes, SegmentBytes: st.SegmentBytes,
 		DiskBytes: d.disk.use(d.dir.path), QuotaBytes: quota(int64(d.cfg.Log.Quota), d.dir.path), Topics: len(st.Topics)}
 }
 
