@@ -5,9 +5,11 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 ROUNDS  ?= 50
 KIND    ?= correctness
 TIME    ?= 1m
+GIB     ?= 1
+ROWS    ?= *
 SEED    ?= 1
 
-.PHONY: all build test lint demo kill crash cases docs-check fuzz clean
+.PHONY: all build test lint demo kill crash cases docs-check fuzz bench bench-log clean
 
 all: build
 
@@ -42,6 +44,12 @@ cases:
 # Runs each block of README and docs in an empty directory.
 docs-check: build
 	dev/with pg15 redis opensearch -- go run ./internal/lab docs-check
+
+bench: bench-log
+
+# The log beside fio, dd and Pebble: docs/performance.md. GIB=10 for the whole of the long rows.
+bench-log:
+	dev/bench log -gib $(GIB) -rows '$(ROWS)'
 
 fuzz:
 	dev/fuzz $(TIME)

@@ -80,10 +80,14 @@ func CheckGroup(group []*Tx, frontier CSN, topic func(TopicID) (Topic, bool)) er
 		if len(tx.Note) > MaxNote {
 			return fmt.Errorf("append transaction: note of %d bytes; %d are possible", len(tx.Note), MaxNote)
 		}
+		known := TopicID(0)
 		for i := range tx.Records {
 			r := &tx.Records[i]
-			if _, ok := topic(r.Topic); !ok {
-				return fmt.Errorf("append record to topic %d: %w", r.Topic, ErrUnknownTopic)
+			if r.Topic != known || known == 0 {
+				if _, ok := topic(r.Topic); !ok {
+					return fmt.Errorf("append record to topic %d: %w", r.Topic, ErrUnknownTopic)
+				}
+				known = r.Topic
 			}
 			if len(r.Key)+len(r.Value) > MaxRecord {
 				return fmt.Errorf("append record to topic %d: %d bytes; %d are possible", r.Topic, len(r.Key)+len(r.Value), MaxRecord)

@@ -2,10 +2,13 @@ package eventlog
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/snappy/xerial"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
@@ -71,7 +74,7 @@ var zstdDecoder = sync.OnceValue(func() *zstd.Decoder {
 func compress(dst, src []byte, c Compression) []byte {
 	switch c {
 	case CompressionSnappy:
-		return append(dst, xerial.Encode(nil, src)...)
+		return compressSnappy(dst, src)
 	case CompressionLZ4:
 		return compressLZ4(dst, src)
 	case CompressionZstd:
@@ -80,9 +83,21 @@ func compress(dst, src []byte, c Compression) []byte {
 	return append(dst, src...)
 }
 
+// snappyBlock is how much xerial's framing, which Kafka's clients use, puts into a block.
+const snappyBlock = 32 << 10
+
+func compressSnappy(dst, src []byte) []byte {
+	most := snappyHeader + (len(src)/snappyBlock+1)*(4+s2.MaxEncodedLen(snappyBlock))
+	dst = slices.Grow(dst, most) // so that it is written in place
+	return dst[:len(dst)+len(xerial.Encode(dst[len(dst):], src))]
+}
+
+var lz4Writers = sync.Pool{New: func() any { return lz4.NewWriter(nil) }}
+
 func compressLZ4(dst, src []byte) []byte {
 	buf := bytes.NewBuffer(dst)
-	w := lz4.NewWriter(buf)
+	w := lz4Writers.Get().(*lz4.Writer)
+	w.Reset(buf)
 	_, err := w.Write(src)
 	if err == nil {
 		err = w.Close()
@@ -90,33 +105,79 @@ func compressLZ4(dst, src []byte) []byte {
 	if err != nil {
 		panic(err) // a buffer in memory takes every write
 	}
+	lz4Writers.Put(w)
 	return buf.Bytes()
 }
 
-// decompress returns what src holds, in memory of its own unless c is none.
-func decompress(src []byte, c Compression) ([]byte, error) {
+// decompress appends what src holds to dst and returns it; with none it returns src.
+func decompress(dst, src []byte, c Compression) ([]byte, error) {
 	switch c {
 	case CompressionNone:
 		return src, nil
 	case CompressionSnappy:
-		return decompressSnappy(src)
+		return decompressSnappy(dst, src)
 	case CompressionLZ4:
-		out, err := io.ReadAll(io.LimitReader(lz4.NewReader(bytes.NewReader(src)), maxInflated+1))
-		if err == nil && len(out) > maxInflated {
-			err = fmt.Errorf("more than %d bytes", maxInflated)
-		}
-		return out, err
+		return decompressLZ4(dst, src)
 	case CompressionZstd:
-		return zstdDecoder().DecodeAll(src, nil)
+		return zstdDecoder().DecodeAll(src, dst)
 	}
 	return nil, fmt.Errorf("%v is not read", c)
 }
 
-// decompressSnappy bounds its memory by the input: three bytes of snappy give at most 64.
-func decompressSnappy(src []byte) ([]byte, error) {
-	out, err := xerial.DecodeCapped(make([]byte, 0, 4*len(src)), src)
-	if err != nil {
-		out, err = xerial.DecodeCapped(make([]byte, 0, 22*len(src)+64), src)
+var lz4Readers = sync.Pool{New: func() any { return lz4.NewReader(nil) }}
+
+func decompressLZ4(dst, src []byte) ([]byte, error) {
+	r := lz4Readers.Get().(*lz4.Reader)
+	r.Reset(bytes.NewReader(src))
+	buf := bytes.NewBuffer(dst)
+	n, err := io.Copy(buf, io.LimitReader(r, maxInflated+1))
+	if err == nil && n > maxInflated {
+		err = fmt.Errorf("more than %d bytes", maxInflated)
 	}
-	return out, err
+	if err == nil {
+		lz4Readers.Put(r) // one that failed is in no state to go on
+	}
+	return buf.Bytes(), err
+}
+
+// xerial's framing: 8 bytes of magic, two versions of 4 bytes, and blocks, each a
+// big-endian u32 length and a block of snappy. Without the magic it is one block.
+const (
+	snappyHeader = 16
+	snappyMagic  = "\x82SNAPPY\x00"
+)
+
+func decompressSnappy(dst, src []byte) ([]byte, error) {
+	if len(src) < snappyHeader || string(src[:len(snappyMagic)]) != snappyMagic {
+		return appendSnappyBlock(dst, src)
+	}
+	var err error
+	for rest := src[snappyHeader:]; len(rest) > 0; {
+		if len(rest) < 4 {
+			return dst, io.ErrUnexpectedEOF
+		}
+		n := int64(binary.BigEndian.Uint32(rest))
+		if rest = rest[4:]; n > int64(len(rest)) {
+			return dst, io.ErrUnexpectedEOF
+		}
+		if dst, err = appendSnappyBlock(dst, rest[:n]); err != nil {
+			return dst, err
+		}
+		rest = rest[n:]
+	}
+	return dst, nil
+}
+
+// appendSnappyBlock bounds its memory by the input: three bytes of snappy give at most 64.
+func appendSnappyBlock(dst, block []byte) ([]byte, error) {
+	n, err := s2.DecodedLen(block)
+	if err != nil {
+		return dst, err
+	}
+	if n > 22*len(block)+64 {
+		return dst, fmt.Errorf("block of %d bytes claims to hold %d", len(block), n)
+	}
+	dst = slices.Grow(dst, n)
+	_, err = s2.Decode(dst[len(dst):len(dst)+n], block)
+	return dst[:len(dst)+n], err
 }

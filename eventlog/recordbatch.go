@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math"
+	"math/bits"
+	"slices"
 )
 
 // The layout of a Kafka record batch, version 2 (kafka.apache.org/documentation,
@@ -35,6 +37,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // order, AppendTo. It is reused; it is not for concurrent use.
 type BatchBuilder struct {
 	records []byte
+	packed  []byte // the records compressed, where codec says so
+	codec   Compression
 	first   Offset
 	last    Offset
 	base    CSN
@@ -48,7 +52,7 @@ type BatchBuilder struct {
 // most the least of them; withBase false (Kafka, whose producer id means
 // something else) writes them whole.
 func (b *BatchBuilder) Reset(base CSN, withBase bool) {
-	*b = BatchBuilder{records: b.records[:0], base: base, hasBase: withBase, maxMs: math.MinInt64}
+	*b = BatchBuilder{records: b.records[:0], packed: b.packed[:0], base: base, hasBase: withBase, maxMs: math.MinInt64}
 	if !withBase {
 		b.base = 0
 	}
@@ -58,13 +62,23 @@ func (b *BatchBuilder) Reset(base CSN, withBase bool) {
 func (b *BatchBuilder) Len() int  { return b.count }
 func (b *BatchBuilder) Size() int { return len(b.records) }
 
-// EncodedSize returns the size of the batch if it is not compressed.
-func (b *BatchBuilder) EncodedSize() int { return batchHeader + len(b.records) }
+// EncodedSize returns the size of the batch: as compressed by Compress, or not at all.
+func (b *BatchBuilder) EncodedSize() int { return batchHeader + len(b.payload()) }
+
+func (b *BatchBuilder) payload() []byte {
+	if b.codec != CompressionNone {
+		return b.packed
+	}
+	return b.records
+}
+
+// Memory returns the bytes that the builder holds for its next batch.
+func (b *BatchBuilder) Memory() int { return cap(b.records) + cap(b.packed) }
 
 // Shrink empties the builder and gives its memory back if it is more than limit bytes.
 func (b *BatchBuilder) Shrink(limit int) {
-	if cap(b.records) > limit {
-		b.records = nil
+	if b.Memory() > limit {
+		b.records, b.packed = nil, nil
 	}
 	b.Reset(0, true)
 }
@@ -72,6 +86,14 @@ func (b *BatchBuilder) Shrink(limit int) {
 // Fits reports whether a record may be added: its CSN is not below the base and its offset near enough.
 func (b *BatchBuilder) Fits(r *Record) bool {
 	return r.CSN >= b.base && (b.count == 0 || r.Offset > b.last && r.Offset-b.first < maxBatchSpan)
+}
+
+// Compress compresses the records now; AppendTo then writes them so, whatever
+// it is told. Nothing may be added any more.
+func (b *BatchBuilder) Compress(c Compression) {
+	if c != CompressionNone && b.codec == CompressionNone {
+		b.packed, b.codec = compress(b.packed[:0], b.records, c), c
+	}
 }
 
 // Add appends a record that Fits, with its Offset, CSN and Time set. every says
@@ -89,34 +111,47 @@ func (b *BatchBuilder) Add(r *Record, every bool) {
 	if every {
 		flags |= flagEveryPartition
 	}
-	var scratch [40]byte
-	meta := binary.AppendUvarint(scratch[:0], uint64(r.CSN-b.base))
-	meta = binary.AppendUvarint(meta, uint64(r.Seq))
-	meta = append(meta, r.Op, flags)
-	meta = binary.AppendUvarint(meta, uint64(r.Schema))
-	meta = binary.AppendUvarint(meta, uint64(r.Time-ms*1000))
+	csn, micros := uint64(r.CSN-b.base), uint64(r.Time-ms*1000)
+	delta, offDelta := zigzag(ms-b.baseMs), zigzag(int64(r.Offset-b.first))
+	meta := uvarintLen(csn) + uvarintLen(uint64(r.Seq)) + 2 + uvarintLen(uint64(r.Schema)) + uvarintLen(micros)
+	n := 1 + uvarintLen(delta) + uvarintLen(offDelta) + fieldLen(r.Key) + fieldLen(r.Value) + 1 + 2 + 1 + meta // meta < 64
 
-	delta, offDelta := ms-b.baseMs, int64(r.Offset-b.first)
-	n := 1 + varintLen(delta) + varintLen(offDelta) + fieldLen(r.Key) + fieldLen(r.Value) +
-		1 + 2 + varintLen(int64(len(meta))) + len(meta)
-	out := binary.AppendVarint(b.records, int64(n))
-	out = append(out, 0) // attributes: unused
-	out = binary.AppendVarint(out, delta)
-	out = binary.AppendVarint(out, offDelta)
-	out = appendField(out, r.Key)
-	out = appendField(out, r.Value)
-	out = append(out, 2, 2, 't') // one header (zigzag), its key of one byte
-	out = binary.AppendVarint(out, int64(len(meta)))
-	b.records = append(out, meta...)
+	out := slices.Grow(b.records, n+binary.MaxVarintLen64)
+	w := out[len(out):cap(out)]
+	i := putUvarint(w, 0, uint64(n)<<1)
+	w[i] = 0 // attributes: unused
+	i = putUvarint(w, i+1, delta)
+	i = putUvarint(w, i, offDelta)
+	i = putField(w, i, r.Key)
+	i = putField(w, i, r.Value)
+	w[i], w[i+1], w[i+2], w[i+3] = 2, 2, 't', byte(meta<<1) // one header (zigzag), its key of one byte, its length
+	i = putUvarint(w, i+4, csn)
+	i = putUvarint(w, i, uint64(r.Seq))
+	w[i], w[i+1] = r.Op, flags
+	i = putUvarint(w, i+2, uint64(r.Schema))
+	i = putUvarint(w, i, micros)
+	b.records = out[:len(out)+i]
 }
 
-// AppendTo appends the finished batch.
+// AppendTo appends the finished batch, compressed with c unless Compress did it before.
 func (b *BatchBuilder) AppendTo(dst []byte, c Compression) []byte {
+	start := len(dst)
+	dst = b.appendUnsummed(dst, c)
+	out := dst[start:]
+	binary.BigEndian.PutUint32(out[17:], crc32.Checksum(out[batchCRCStart:], castagnoli))
+	return dst
+}
+
+// appendUnsummed is AppendTo but for the checksum.
+func (b *BatchBuilder) appendUnsummed(dst []byte, c Compression) []byte {
 	start := len(dst)
 	var h [batchHeader]byte
 	be := binary.BigEndian
 	be.PutUint64(h[0:], uint64(b.first))
 	h[16] = batchMagic
+	if b.codec != CompressionNone {
+		c = b.codec
+	}
 	be.PutUint16(h[21:], uint16(c))
 	be.PutUint32(h[23:], uint32(b.last-b.first))
 	be.PutUint64(h[27:], uint64(b.baseMs))
@@ -130,37 +165,48 @@ func (b *BatchBuilder) AppendTo(dst []byte, c Compression) []byte {
 	be.PutUint32(h[53:], 0xffffffff) // base sequence -1
 	be.PutUint32(h[57:], uint32(b.count))
 	dst = append(dst, h[:]...)
-	dst = compress(dst, b.records, c)
+	if c == b.codec {
+		dst = append(dst, b.payload()...)
+	} else {
+		dst = compress(dst, b.records, c)
+	}
 
 	out := dst[start:]
 	be.PutUint32(out[8:], uint32(len(out)-batchLengthEnd))
-	be.PutUint32(out[17:], crc32.Checksum(out[batchCRCStart:], castagnoli))
 	return dst
 }
 
-func appendField(dst, b []byte) []byte {
+// putField writes a field's length and bytes at w[i]; nil has the length -1.
+func putField(w []byte, i int, b []byte) int {
 	if b == nil {
-		return append(dst, 1) // -1, zigzag
+		w[i] = 1
+		return i + 1
 	}
-	return append(binary.AppendVarint(dst, int64(len(b))), b...)
+	i = putUvarint(w, i, uint64(len(b))<<1)
+	return i + copy(w[i:], b)
 }
 
 func fieldLen(b []byte) int {
 	if b == nil {
 		return 1
 	}
-	return varintLen(int64(len(b))) + len(b)
+	return uvarintLen(uint64(len(b))<<1) + len(b)
 }
 
-func varintLen(v int64) int {
-	u := uint64(v)<<1 ^ uint64(v>>63)
-	n := 1
-	for u >= 0x80 {
-		u >>= 7
-		n++
+// putUvarint writes v at w[i] and returns where it ends.
+func putUvarint(w []byte, i int, v uint64) int {
+	for v >= 0x80 {
+		w[i] = byte(v) | 0x80
+		v >>= 7
+		i++
 	}
-	return n
+	w[i] = byte(v)
+	return i + 1
 }
+
+func uvarintLen(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
+
+func zigzag(v int64) uint64 { return uint64(v)<<1 ^ uint64(v>>63) }
 
 func floorDiv(a, b int64) int64 {
 	q := a / b

@@ -65,37 +65,63 @@ func decodeBatch(b []byte, verify bool) (Batch, error) {
 	return h, nil
 }
 
-// RecordIter walks over the records of a batch in offset order.
+// RecordIter walks over the records of a batch in offset order. It keeps the
+// memory into which it decompresses for its next batch.
 type RecordIter struct {
 	b     Batch
 	rest  []byte
 	left  int
 	last  Offset // of the record before; base - 1 at first
 	Every bool   // the record that Next returned has a copy in each partition
+
+	inflated []byte
 }
 
 // Records starts at the batch's first record, decompressing it if needed. The
-// records share the batch's bytes, or those decompressed.
+// records share the batch's bytes, or those decompressed, until the iterator's next Reset.
 func (b *Batch) Records() (*RecordIter, error) {
 	it := &RecordIter{}
 	return it, it.Reset(*b)
 }
 
-// Reset starts over with another batch.
+// Reset starts over with another batch. Records read before are no longer valid
+// if they were compressed.
 func (it *RecordIter) Reset(b Batch) error {
-	rest, err := decompress(b.payload, b.Compression)
+	rest, err := decompress(it.inflated[:0], b.payload, b.Compression)
+	if b.Compression != CompressionNone {
+		it.inflated = rest
+	}
 	if err != nil {
+		it.left, it.rest = 0, nil
 		return badBatch("decompress %v: %v", b.Compression, err)
 	}
 	if b.Count > len(rest)/7 { // the shortest record
+		it.left, it.rest = 0, nil
 		return badBatch("%d records in %d bytes", b.Count, len(rest))
 	}
-	*it = RecordIter{b: b, rest: rest, left: b.Count, last: b.Base - 1}
+	it.b, it.rest, it.left, it.last, it.Every = b, rest, b.Count, b.Base-1, false
 	return nil
+}
+
+// Swap gives the iterator other memory to decompress its next batch into, and
+// returns what it had: with it the records read so far stay valid.
+func (it *RecordIter) Swap(mem []byte) []byte {
+	mem, it.inflated = it.inflated, mem
+	return mem
 }
 
 // Next fills in r but for Topic and Partition; false is the end of the batch.
 func (it *RecordIter) Next(r *Record) (bool, error) {
+	if it.left > 0 && it.usual(r) {
+		it.left--
+		it.last = r.Offset
+		return true, nil
+	}
+	return it.any(r)
+}
+
+// any reads a record of any shape, or says what is wrong with it.
+func (it *RecordIter) any(r *Record) (bool, error) {
 	if it.left == 0 {
 		if len(it.rest) != 0 {
 			return false, badBatch("%d bytes behind the last record", len(it.rest))
@@ -115,6 +141,93 @@ func (it *RecordIter) Next(r *Record) (bool, error) {
 	it.last = r.Offset
 	return true, nil
 }
+
+// usualSlack is how many bytes must follow a record that usual reads, so that
+// reading 8 bytes at any place it may come to stays inside the batch.
+const usualSlack = 64
+
+// usual reads a record whose numbers are short, as nearly all are, without
+// looking at each byte. False: the record is another, or not a good one, and
+// any has to tell; nothing was read then.
+func (it *RecordIter) usual(r *Record) bool {
+	b := it.rest
+	if len(b) < usualSlack {
+		return false
+	}
+	size, i := shortUvarint(binary.LittleEndian.Uint64(b))
+	end := i + int(size>>1)
+	if i == 0 || size&1 != 0 || end > len(b)-usualSlack {
+		return false
+	}
+	b = b[: end+usualSlack : end+usualSlack]
+	delta, n1 := shortUvarint(binary.LittleEndian.Uint64(b[i+1:])) // behind the attributes
+	i += 1 + n1
+	off, n2 := shortUvarint(binary.LittleEndian.Uint64(b[i:]))
+	i += n2
+	klen, n3 := shortUvarint(binary.LittleEndian.Uint64(b[i:]))
+	i += n3
+	var key, value []byte
+	switch k := int(klen >> 1); {
+	case klen&1 == 0 && k <= end-i:
+		key = b[i : i+k : i+k]
+		i += k
+	case klen != 1:
+		return false
+	}
+	vlen, n4 := shortUvarint(binary.LittleEndian.Uint64(b[i:]))
+	i += n4
+	switch v := int(vlen >> 1); {
+	case vlen&1 == 0 && v <= end-i:
+		value = b[i : i+v : i+v]
+		i += v
+	case vlen != 1:
+		return false
+	}
+	head := binary.LittleEndian.Uint32(b[i:])
+	i += 4
+	csn, n5 := shortUvarint(binary.LittleEndian.Uint64(b[i:]))
+	i += n5
+	seq, n6 := shortUvarint(binary.LittleEndian.Uint64(b[i:]))
+	i += n6
+	op, flags := b[i], b[i+1]
+	schema, n7 := shortUvarint(binary.LittleEndian.Uint64(b[i+2:]))
+	i += 2 + n7
+	micros, n8 := shortUvarint(binary.LittleEndian.Uint64(b[i:]))
+	i += n8
+	meta := n5 + n6 + 2 + n7 + n8
+	if i != end || n1*n2*n3*n4*n5*n6*n7*n8 == 0 || head != uint32(2|2<<8|'t'<<16|meta<<25) || micros > 999 {
+		return false
+	}
+	if it.b.Producer >= 0 {
+		csn += uint64(it.b.Producer)
+	}
+	offset := it.b.Base + Offset(unzigzag(off))
+	if offset <= it.last || offset > it.b.Last || csn > uint64(MaxCSN) {
+		return false
+	}
+	it.rest = it.rest[end:]
+	it.Every = flags&flagEveryPartition != 0
+	r.Offset, r.CSN, r.Seq, r.Op, r.Flags, r.Schema = offset, CSN(csn), uint32(seq), op, flags&^flagEveryPartition, uint32(schema)
+	r.Time = (it.b.BaseTime+unzigzag(delta))*1000 + int64(micros)
+	r.Key, r.Value = key, value
+	return true
+}
+
+// shortUvarint reads an uvarint of one to three bytes from the lowest bytes of
+// x; its length is 0 if it is longer.
+func shortUvarint(x uint64) (v uint64, n int) {
+	switch {
+	case x&0x80 == 0:
+		return x & 0x7f, 1
+	case x&0x8000 == 0:
+		return x&0x7f | x>>1&0x3f80, 2
+	case x&0x800000 == 0:
+		return x&0x7f | x>>1&0x3f80 | x>>2&0x1fc000, 3
+	}
+	return 0, 0
+}
+
+func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
 func (it *RecordIter) decode(d *recordDecoder, r *Record) error {
 	d.byte() // attributes

@@ -95,7 +95,7 @@ func decodeAdoption(payload []byte) (*adoption, error) {
 		return nil, fmt.Errorf("adopting entry of version %d; this program reads %d", v, adoptVersion)
 	}
 	a := &adoption{ordinal: c.uvarint()}
-	c.txHead(&a.tx)
+	c.txHead(&a.tx, "", "")
 	a.journal, a.number, a.length = c.uvarint(), c.uvarint(), int64(c.offset())
 	if b := c.take(4); len(b) == 4 {
 		a.heads = binary.LittleEndian.Uint32(b)
@@ -210,7 +210,8 @@ func (l *Log) publishAdoption(a *adoption, tx *eventlog.Tx, entry []byte) {
 	l.counts.appends++
 	l.counts.bytes += int64(len(entry)) + a.length
 	l.w.file.saw(&a.tx)
-	l.tail.add(tailGroup{kind: kindAdopt, first: a.ordinal, end: l.st.ordinal, csn: csn, payload: entry[entryHeaderSize:]})
+	payload, mem := l.mem.copy(entry[entryHeaderSize:])
+	l.tail.add(tailGroup{kind: kindAdopt, first: a.ordinal, end: l.st.ordinal, csn: csn, payload: payload, mem: mem})
 	close(l.changed)
 	l.changed = make(chan struct{})
 }

@@ -10,9 +10,10 @@ import (
 
 // request is what one caller wants in the next group.
 type request struct {
-	txs   []*eventlog.Tx
-	topic *eventlog.TopicSpec
-	mark  *mark
+	txs      []*eventlog.Tx
+	prepared *prepared // of txs
+	topic    *eventlog.TopicSpec
+	mark     *mark
 	// stream asks for the adoption of its file for the one transaction, or, with
 	// forget, that no entry may name it.
 	stream *stream
@@ -22,6 +23,13 @@ type request struct {
 	size int            // estimate of its bytes
 	err  error
 	done chan struct{}
+}
+
+// alone reports that the request gets an entry of its own: the adoption of a
+// stream, or batches that lie in memory of their own, fit to be an entry. Joined with
+// others they would have to be copied, for a sync that is small beside it.
+func (r *request) alone() bool {
+	return r.stream != nil || r.prepared != nil && r.prepared.mem != nil
 }
 
 // Append appends the group in order, as part of one entry with one sync.
@@ -45,7 +53,11 @@ func (l *Log) Append(ctx context.Context, txs []*eventlog.Tx) error {
 	if r.size > maxEntry/2 {
 		return fmt.Errorf("%w: %d bytes in one group, %d are possible; commit smaller transactions, or stream them", eventlog.ErrTooLarge, r.size, maxEntry/2)
 	}
-	return l.do(ctx, r)
+	r.prepared = l.prepare(txs)
+	defer r.prepared.recycle()
+	err := l.do(ctx, r)
+	r.prepared.fill(txs, err == nil)
+	return err
 }
 
 // EnsureTopic returns the topic of that name, making it durably if needed.
@@ -75,7 +87,10 @@ func (l *Log) SaveCheckpoint(consumer string, c eventlog.Checkpoint) error {
 // Skip moves the next CSN to at least csn: a tick is appended with it.
 func (l *Log) Skip(ctx context.Context, csn eventlog.CSN) error {
 	tick := &eventlog.Tx{Kind: eventlog.TxTick, CSN: csn, CommitTime: l.opts.Clock().UnixMicro()}
-	return l.do(ctx, &request{txs: []*eventlog.Tx{tick}, size: skipRequest, done: make(chan struct{})})
+	txs := []*eventlog.Tx{tick}
+	p := l.prepare(txs)
+	defer p.recycle()
+	return l.do(ctx, &request{txs: txs, prepared: p, size: skipRequest, done: make(chan struct{})})
 }
 
 // skipRequest marks the request of Skip, whose tick keeps its CSN if that is ahead.
@@ -130,11 +145,11 @@ func (l *Log) takeQueued() []*request {
 	l.queueMu.Lock()
 	defer l.queueMu.Unlock()
 	n, size := 0, 0
-	for n < len(l.queue) && (n == 0 || l.queue[n].stream == nil && size+l.queue[n].size <= l.opts.GroupBytes) {
+	for n < len(l.queue) && (n == 0 || !l.queue[n].alone() && size+l.queue[n].size <= l.opts.GroupBytes) {
 		size += l.queue[n].size
 		n++
-		if l.queue[n-1].stream != nil {
-			break // an entry of its own
+		if l.queue[n-1].alone() {
+			break
 		}
 	}
 	taken := slices.Clone(l.queue[:n])
@@ -184,6 +199,7 @@ func (l *Log) commit(taken []*request) error {
 		return err
 	}
 	if err := l.writeEntry(g.entry); err != nil {
+		g.mem.release()
 		return err
 	}
 	l.publish(g)

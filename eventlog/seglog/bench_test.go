@@ -25,7 +25,7 @@ func benchGroup(top eventlog.Topic, txs, records int) []*eventlog.Tx {
 	return group
 }
 
-func benchLog(b *testing.B, opts Options) (*Log, eventlog.Topic) {
+func benchLogAt(b testing.TB, opts Options) (*Log, eventlog.Topic) {
 	l, err := Open(b.TempDir()+"/log", opts)
 	if err != nil {
 		b.Fatal(err)
@@ -41,7 +41,7 @@ func benchLog(b *testing.B, opts Options) (*Log, eventlog.Topic) {
 func BenchmarkAppend(b *testing.B) {
 	for _, n := range []int{1, 100} {
 		b.Run(fmt.Sprint(n, " transactions of 10"), func(b *testing.B) {
-			l, top := benchLog(b, Options{})
+			l, top := benchLogAt(b, Options{})
 			group := benchGroup(top, n, 10)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -55,7 +55,7 @@ func BenchmarkAppend(b *testing.B) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	l, top := benchLog(b, Options{TailBytes: 1})
+	l, top := benchLogAt(b, Options{TailBytes: 1})
 	group := benchGroup(top, 100, 10)
 	for range 60 {
 		if err := l.Append(context.Background(), group); err != nil {

@@ -72,6 +72,14 @@ func (c *cursor) bytes() []byte { return c.take(c.uvarint()) }
 
 func (c *cursor) string() string { return string(c.bytes()) }
 
+// stringAs is string; the result is known if it is that.
+func (c *cursor) stringAs(known string) string {
+	if b := c.bytes(); string(b) != known {
+		return string(b)
+	}
+	return known
+}
+
 func (c *cursor) offset() eventlog.Offset {
 	v := c.uvarint()
 	if v > 1<<62 {

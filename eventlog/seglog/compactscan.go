@@ -43,8 +43,10 @@ func (c *compaction) segmentBatches(s *segment, from eventlog.Offset, fn func(b 
 		return err
 	}
 	defer f.Close()
+	var raw []byte // fn keeps nothing of it
 	for i := idx.find(from); i < len(idx.batches); i++ {
-		h, raw, err := s.rawBatch(f, idx, i)
+		var h eventlog.Batch
+		h, raw, err = s.rawBatch(f, idx, i, raw)
 		if err != nil {
 			return err
 		}

@@ -51,7 +51,14 @@
 //
 // # Goroutines
 //
-// Appends and commits of streams queue; whoever holds the writer's token writes
-// for all. A stream writes and syncs its file without the token. Readers take the
-// log's read lock only to find their place. Run seals in the background.
+// Each caller of Append encodes its own batches; then requests, also those that
+// commit streams, queue, and whoever holds the writer's token gives them their
+// places and writes for all. A stream writes and syncs its file without the token.
+// Readers take the log's read lock only to find their place. Run seals in the background.
+//
+// # Memory
+//
+// Entries lie in slabs, which the tail and the readers that are at them hold, and
+// which are written again once nobody does. So what a reader returned is valid
+// until its next call and no longer.
 package seglog

@@ -3,35 +3,39 @@ package seglog
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 
 	"github.com/tailwater/tailwater/eventlog"
 )
 
-// maxBatch ends a journal batch of one partition and begins another in the same entry.
-const maxBatch = 64 << 20
+// Bounds of what is encoded: parts of an entry are never longer.
+const (
+	entryHead0 = entryHeaderSize + 1 + 4*binary.MaxVarintLen64 // all but topics, marks and transactions
+	runBound   = 2 * binary.MaxVarintLen32
+	batchBound = 3 * binary.MaxVarintLen32
+)
 
-// builderMemory is what the builders of all partitions keep for the next group.
-const builderMemory = 64 << 20
+// rowBound bounds a transaction's row without its runs.
+func rowBound(tx *eventlog.Tx) int {
+	return 1 + 9*binary.MaxVarintLen64 + len(tx.Source) + len(tx.Position) + len(tx.ID) + len(tx.Note)
+}
 
-// partBuilder builds the batches of one partition in the group at hand.
-type partBuilder struct {
-	topic     eventlog.TopicID
-	partition int32
-	next      eventlog.Offset // of the next record, if the group gets durable
-	builder   eventlog.BatchBuilder
-	batch     uint32 // index of the batch being built
-	run       uint32 // records of the current transaction in it
-	touched   bool
+// partEnd is a partition's end if the group at hand gets durable.
+type partEnd struct {
+	key     partKey
+	next    eventlog.Offset
+	touched bool
 }
 
 // pendingGroup is a group that is encoded but not durable.
 type pendingGroup struct {
-	entry  []byte // header and payload, in memory of its own
+	entry  []byte // header and payload
+	mem    *slab  // in which the entry lies, held
 	topics []eventlog.Topic
 	marks  []mark
 	first  uint64
 	txs    []*eventlog.Tx
-	parts  []*partBuilder
+	ends   []*partEnd
 }
 
 func (g *pendingGroup) payload() []byte { return g.entry[entryHeaderSize:] }
@@ -40,28 +44,21 @@ func (g *pendingGroup) payload() []byte { return g.entry[entryHeaderSize:] }
 // it changes outlives a failed write: it starts from the log's durable state.
 type groupEncoder struct {
 	l       *Log
-	g       *pendingGroup
+	g       pendingGroup
 	nextCSN eventlog.CSN
 	ingest  int64
 	rows    []byte
-	runs    []byte
-	nRuns   uint64
-	batches []sealedBatch
-	byTx    []*partBuilder // partitions with records of the current transaction
+	head    []byte // the entry up to its batches
+	batches int
+	parts   []*prepared  // with batches, in order
+	ends    [][]*partEnd // by topic id and partition
 }
 
-// sealedBatch is a finished batch; nil data: still in its builder.
-type sealedBatch struct {
-	p    *partBuilder
-	data []byte
-}
-
-// encodeGroup encodes the requests that are possible; the others get their errors. nil: none was.
+// encodeGroup encodes the requests that are possible; the others get their
+// errors. nil: none was. What it returns is valid until the next call.
 func (l *Log) encodeGroup(taken []*request) (*pendingGroup, error) {
-	st := l.st // only the token's holder, which we are, changes it
-	e := &groupEncoder{l: l, g: &pendingGroup{first: st.ordinal}, nextCSN: st.nextCSN}
-	e.ingest = max(st.lastIngest, l.opts.Clock().UnixMicro())
-	defer e.release()
+	e := &l.w.encoder
+	e.begin(l)
 	for _, r := range taken {
 		switch {
 		case r.topic != nil:
@@ -75,9 +72,7 @@ func (l *Log) encodeGroup(taken []*request) (*pendingGroup, error) {
 			if r.size == skipRequest {
 				e.nextCSN = max(e.nextCSN, r.txs[0].CSN)
 			}
-			for _, tx := range r.txs {
-				e.addTx(tx)
-			}
+			e.addRequest(r)
 		}
 	}
 	if e.nextCSN > eventlog.MaxCSN {
@@ -86,7 +81,21 @@ func (l *Log) encodeGroup(taken []*request) (*pendingGroup, error) {
 	if len(e.g.topics)+len(e.g.marks)+len(e.g.txs) == 0 {
 		return nil, nil
 	}
-	return e.g, e.finish()
+	return &e.g, e.finish()
+}
+
+// begin forgets the last group.
+func (e *groupEncoder) begin(l *Log) {
+	st := l.st // only the token's holder, which we are, changes it
+	for _, p := range e.g.ends {
+		p.touched = false
+	}
+	clear(e.g.txs)
+	clear(e.parts)
+	e.l = l
+	e.g = pendingGroup{first: st.ordinal, txs: e.g.txs[:0], ends: e.g.ends[:0]}
+	e.nextCSN, e.ingest = st.nextCSN, max(st.lastIngest, l.opts.Clock().UnixMicro())
+	e.rows, e.head, e.batches, e.parts = e.rows[:0], e.head[:0], 0, e.parts[:0]
 }
 
 func (e *groupEncoder) addTopic(spec eventlog.TopicSpec) (eventlog.Topic, error) {
@@ -121,153 +130,142 @@ func (e *groupEncoder) addTopic(spec eventlog.TopicSpec) (eventlog.Topic, error)
 	return t, err
 }
 
-func (e *groupEncoder) addTx(tx *eventlog.Tx) {
-	tx.IngestTime = e.ingest
-	if tx.Kind != eventlog.TxOutput {
-		tx.CSN = e.nextCSN
-		e.nextCSN++
-	}
-	e.g.txs = append(e.g.txs, tx)
-	e.runs, e.nRuns, e.byTx = e.runs[:0], 0, e.byTx[:0]
-	for i := range tx.Records {
-		r := &tx.Records[i]
-		r.CSN, r.Time = tx.CSN, tx.CommitTime
-		parts := e.l.st.topic(r.Topic).topic.Spec.Partitions
-		if r.Partition != eventlog.EveryPartition {
-			r.Partition = eventlog.PartitionOf(r.Key, parts)
-			r.Offset = e.add(r, r.Partition, false)
-			continue
+// addRequest gives a request's transactions and batches their places.
+func (e *groupEncoder) addRequest(r *request) {
+	p, first, start := r.prepared, e.nextCSN, 0
+	for i, tx := range r.txs {
+		tx.IngestTime = e.ingest
+		if tx.Kind != eventlog.TxOutput {
+			tx.CSN = e.nextCSN
+			e.nextCSN++
 		}
-		for p := parts - 1; p >= 0; p-- { // r.Partition stays as it is until the group is durable
-			r.Offset = e.add(r, int32(p), true)
-		}
+		e.g.txs = append(e.g.txs, tx)
+		e.addRow(tx, p.runs[start:p.ends[i]])
+		start = p.ends[i]
 	}
-	for _, p := range e.byTx {
-		e.endRun(p)
-	}
-	e.rows = appendTxHead(e.rows, tx)
-	e.rows = binary.AppendUvarint(e.rows, e.nRuns)
-	e.rows = append(e.rows, e.runs...)
-}
-
-// add puts a record into its partition's batch and returns its offset.
-func (e *groupEncoder) add(r *eventlog.Record, partition int32, every bool) eventlog.Offset {
-	p := e.part(r.Topic, partition)
-	r.Offset = p.next
-	if !p.builder.Fits(r) || p.builder.Size() > maxBatch {
-		e.endRun(p)
-		e.batches[p.batch].data = p.builder.AppendTo(nil, eventlog.CompressionNone)
-		e.begin(p, r.CSN)
-	} else if p.builder.Len() == 0 {
-		p.builder.Reset(r.CSN, true)
-	}
-	if p.run == 0 {
-		e.byTx = append(e.byTx, p)
-	}
-	p.builder.Add(r, every)
-	p.run++
-	p.next++
-	return r.Offset
-}
-
-func (e *groupEncoder) begin(p *partBuilder, base eventlog.CSN) {
-	p.batch = uint32(len(e.batches))
-	p.builder.Reset(base, true)
-	e.batches = append(e.batches, sealedBatch{p: p})
-}
-
-// endRun writes the current transaction's run in p's batch.
-func (e *groupEncoder) endRun(p *partBuilder) {
-	if p.run == 0 {
+	if p.nBody == 0 {
 		return
 	}
-	e.runs = binary.AppendUvarint(e.runs, uint64(p.batch))
-	e.runs = binary.AppendUvarint(e.runs, uint64(p.run))
-	e.nRuns++
-	p.run = 0
+	for _, plan := range p.plans[:p.nPlans] {
+		end := e.end(plan.key)
+		plan.base = end.next
+		end.next += plan.count
+	}
+	for _, b := range p.bodies[:p.nBody] {
+		csn := first
+		if b.outputs {
+			csn = 0
+		}
+		b.draft.Place(p.section[b.at:b.at+b.draft.Size], b.plan.base, csn)
+	}
+	e.parts = append(e.parts, p)
+	e.batches += p.nBody
 }
 
-// part returns the builder of a partition, ready for this group.
-func (e *groupEncoder) part(topic eventlog.TopicID, partition int32) *partBuilder {
-	w := &e.l.w
-	for len(w.parts) <= int(topic) {
-		w.parts = append(w.parts, nil)
+func (e *groupEncoder) addRow(tx *eventlog.Tx, runs []run) {
+	e.rows = appendTxHead(e.rows, tx)
+	e.rows = binary.AppendUvarint(e.rows, uint64(len(runs)))
+	for _, r := range runs {
+		e.rows = binary.AppendUvarint(e.rows, uint64(e.batches)+uint64(r.batch))
+		e.rows = binary.AppendUvarint(e.rows, uint64(r.count))
 	}
-	if w.parts[topic] == nil {
-		w.parts[topic] = make([]*partBuilder, e.l.st.topic(topic).topic.Spec.Partitions)
+}
+
+// end returns where a partition ends behind what is in the group so far.
+func (e *groupEncoder) end(k partKey) *partEnd {
+	for len(e.ends) <= int(k.topic) {
+		e.ends = append(e.ends, nil)
 	}
-	p := w.parts[topic][partition]
+	t := e.l.st.topic(k.topic)
+	if e.ends[k.topic] == nil {
+		e.ends[k.topic] = make([]*partEnd, t.topic.Spec.Partitions)
+	}
+	p := e.ends[k.topic][k.partition]
 	if p == nil {
-		p = &partBuilder{topic: topic, partition: partition}
-		w.builders++
-		w.parts[topic][partition] = p
+		p = &partEnd{key: k}
+		e.ends[k.topic][k.partition] = p
 	}
 	if !p.touched {
-		p.touched, p.run = true, 0
-		p.next = e.l.st.topic(topic).next[partition]
-		e.g.parts = append(e.g.parts, p)
-		e.begin(p, 0)
+		p.touched, p.next = true, t.next[k.partition]
+		e.g.ends = append(e.g.ends, p)
 	}
 	return p
 }
 
-// finish assembles the entry.
+// finish assembles the entry. A group of one large request lies where that was
+// prepared, and only its head is written.
 func (e *groupEncoder) finish() error {
-	size := entryHeaderSize + len(e.rows) + 64
-	for _, b := range e.batches {
-		size += len(b.data) + b.p.builder.Size() + 128
+	h := append(beginEntry(e.head), groupVersion)
+	h = binary.AppendUvarint(h, uint64(len(e.g.topics)))
+	for _, t := range e.g.topics {
+		h = appendTopic(h, t)
 	}
-	if size > maxEntry {
+	h = binary.AppendUvarint(h, uint64(len(e.g.marks)))
+	for _, m := range e.g.marks {
+		h = appendMark(h, m)
+	}
+	h = binary.AppendUvarint(h, e.g.first)
+	h = binary.AppendUvarint(h, uint64(len(e.g.txs)))
+	h = append(h, e.rows...)
+	h = binary.AppendUvarint(h, uint64(e.batches))
+	e.head = h
+
+	size := len(h)
+	for _, p := range e.parts {
+		size += len(p.section)
+	}
+	if size-entryHeaderSize > maxEntry {
 		return fmt.Errorf("append: a group of %d bytes; %d are possible", size, maxEntry)
 	}
-	b := beginEntry(make([]byte, 0, size))
-	b = append(b, groupVersion)
-	b = binary.AppendUvarint(b, uint64(len(e.g.topics)))
-	for _, t := range e.g.topics {
-		b = appendTopic(b, t)
+	if !e.inPlace() {
+		e.g.entry, e.g.mem = e.l.mem.take(size)
+		at := copy(e.g.entry, h)
+		for _, p := range e.parts {
+			at += copy(e.g.entry[at:], p.section)
+		}
 	}
-	b = binary.AppendUvarint(b, uint64(len(e.g.marks)))
-	for _, m := range e.g.marks {
-		b = appendMark(b, m)
-	}
-	b = binary.AppendUvarint(b, e.g.first)
-	b = binary.AppendUvarint(b, uint64(len(e.g.txs)))
-	b = append(b, e.rows...)
-	b = binary.AppendUvarint(b, uint64(len(e.batches)))
-	for _, s := range e.batches {
-		b = appendBatch(b, s)
-	}
-	finishEntry(b, 0, seedOf(e.l.w.file.number), kindGroup)
-	e.g.entry = b
+	e.sum()
 	return nil
 }
 
-func appendBatch(b []byte, s sealedBatch) []byte {
-	b = binary.AppendUvarint(b, uint64(s.p.topic))
-	b = binary.AppendUvarint(b, uint64(s.p.partition))
-	if s.data == nil {
-		b = binary.AppendUvarint(b, uint64(s.p.builder.EncodedSize()))
-		return s.p.builder.AppendTo(b, eventlog.CompressionNone)
+// inPlace puts the head before the section of the only request, if there is room.
+func (e *groupEncoder) inPlace() bool {
+	if len(e.parts) != 1 || e.parts[0].mem == nil {
+		return false
 	}
-	return appendBytes(b, s.data)
+	p := e.parts[0]
+	at := len(p.mem.b) - cap(p.section) - len(e.head)
+	if at < 0 {
+		return false
+	}
+	copy(p.mem.b[at:], e.head)
+	e.g.entry = p.mem.b[at : at+len(e.head)+len(p.section)]
+	p.mem.hold()
+	e.g.mem = p.mem
+	return true
 }
 
-// release makes the partitions' builders ready for the next group.
-func (e *groupEncoder) release() {
-	keep := max(16<<10, builderMemory/max(1, e.l.w.builders))
-	for _, p := range e.g.parts {
-		p.touched = false
-		p.builder.Shrink(keep)
-	}
-}
-
-// fill gives the callers what was assigned, once it is durable.
-func (g *pendingGroup) fill() {
-	for _, tx := range g.txs {
-		for i := range tx.Records {
-			if r := &tx.Records[i]; r.Partition == eventlog.EveryPartition {
-				r.Partition = 0
-			}
+// sum completes the entry's header as finishEntry does, without reading again
+// what the drafts know the checksums of.
+func (e *groupEncoder) sum() {
+	b := e.g.entry
+	binary.LittleEndian.PutUint32(b[4:], uint32(len(b)-entryHeaderSize))
+	b[8] = kindGroup
+	crc, at, section := seedOf(e.l.w.file.number), 4, len(e.head)
+	for _, p := range e.parts {
+		for _, d := range p.bodies[:p.nBody] {
+			end := section + d.at + d.draft.Size
+			crc = crc32.Update(crc, castagnoli, b[at:end-d.draft.Tail])
+			crc = d.draft.Checksum(crc, b[end-d.draft.Tail:end])
+			at = end
 		}
+		section += len(p.section)
 	}
+	binary.LittleEndian.PutUint32(b, crc32.Update(crc, castagnoli, b[at:]))
+}
+
+func appendBatchHead(dst []byte, k partKey, size int) []byte {
+	dst = binary.AppendUvarint(dst, uint64(k.topic))
+	dst = binary.AppendUvarint(dst, uint64(k.partition))
+	return binary.AppendUvarint(dst, uint64(size))
 }

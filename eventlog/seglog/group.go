@@ -3,6 +3,7 @@ package seglog
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/tailwater/tailwater/eventlog"
 )
@@ -27,7 +28,7 @@ type run struct{ batch, count uint32 }
 // txRow is a transaction without its records.
 type txRow struct {
 	tx   eventlog.Tx
-	runs []run
+	runs int // where its runs begin in the group's
 }
 
 type batchRef struct {
@@ -47,6 +48,7 @@ type group struct {
 	marks   []mark
 	first   uint64 // ordinal of the first transaction
 	rows    []txRow
+	runs    []run
 	batches []batchRef
 	stream  *adoption // not nil: the one transaction is in a streamed file
 }
@@ -66,14 +68,16 @@ func appendTxHead(dst []byte, tx *eventlog.Tx) []byte {
 	return appendBytes(dst, tx.Note)
 }
 
-func (c *cursor) txHead(tx *eventlog.Tx) {
+// txHead reads a row up to its runs. source and id are those of the row before,
+// whose memory is shared where they are the same.
+func (c *cursor) txHead(tx *eventlog.Tx, source, id string) {
 	kind := c.byte()
 	if kind > byte(eventlog.TxOutput) {
 		c.fail()
 	}
 	*tx = eventlog.Tx{
 		Kind: eventlog.TxKind(kind), CSN: c.csn(), Since: c.csn(), CommitTime: c.varint(), IngestTime: c.varint(),
-		Source: c.string(), Position: c.bytes(), ID: c.string(), Note: c.bytes(),
+		Source: c.stringAs(source), Position: c.bytes(), ID: c.stringAs(id), Note: c.bytes(),
 	}
 }
 
@@ -99,11 +103,26 @@ func (c *cursor) mark() mark {
 
 // decodeGroup reads a group's payload.
 func decodeGroup(payload []byte) (*group, error) {
+	g := &group{}
+	if err := g.decode(payload); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// keepRows is how many rows a group keeps memory for.
+const keepRows = 4096
+
+// decode reads a payload into g, whose memory it uses again.
+func (g *group) decode(payload []byte) error {
 	c := &cursor{b: payload}
 	if v := c.byte(); v != groupVersion {
-		return nil, fmt.Errorf("group of version %d; this program reads %d", v, groupVersion)
+		return fmt.Errorf("group of version %d; this program reads %d", v, groupVersion)
 	}
-	g := &group{}
+	if cap(g.rows) > keepRows {
+		*g = group{}
+	}
+	g.topics, g.marks, g.runs = g.topics[:0], g.marks[:0], g.runs[:0]
 	for range c.count(8) {
 		g.topics = append(g.topics, c.topic())
 	}
@@ -111,39 +130,50 @@ func decodeGroup(payload []byte) (*group, error) {
 		g.marks = append(g.marks, c.mark())
 	}
 	g.first = c.uvarint()
-	g.rows = make([]txRow, c.count(10))
-	runs := 0
+	n := c.count(10)
+	g.rows = slices.Grow(g.rows[:0], n)[:n]
+	var source, id string
 	for i := range g.rows {
 		r := &g.rows[i]
-		c.txHead(&r.tx)
-		r.runs = make([]run, c.count(2))
-		for j := range r.runs {
-			r.runs[j] = run{c.uint32(), c.uint32()}
+		c.txHead(&r.tx, source, id)
+		source, id = r.tx.Source, r.tx.ID
+		r.runs = len(g.runs)
+		for range c.count(2) {
+			g.runs = append(g.runs, run{c.uint32(), c.uint32()})
 		}
-		runs += len(r.runs)
 	}
-	g.batches = make([]batchRef, c.count(3))
+	n = c.count(3)
+	g.batches = slices.Grow(g.batches[:0], n)[:n]
 	for i := range g.batches {
 		g.batches[i] = batchRef{eventlog.TopicID(c.uint32()), int32(c.uint32()), c.bytes()}
 	}
 	if c.bad || len(c.b) != 0 || g.first > 1<<62 {
-		return nil, fmt.Errorf("group: %w", errShort)
+		return fmt.Errorf("group: %w", errShort)
 	}
-	return g, g.checkRuns(runs)
+	return g.checkRuns()
 }
 
-func (g *group) checkRuns(runs int) error {
-	if runs == 0 && len(g.batches) > 0 {
+func (g *group) checkRuns() error {
+	if len(g.runs) == 0 && len(g.batches) > 0 {
 		return fmt.Errorf("group: %d batches of no transaction", len(g.batches))
 	}
 	for i := range g.rows {
-		for _, r := range g.rows[i].runs {
+		for _, r := range g.runsOf(i) {
 			if int(r.batch) >= len(g.batches) {
 				return fmt.Errorf("group: transaction %d names batch %d of %d", i, r.batch, len(g.batches))
 			}
 		}
 	}
 	return nil
+}
+
+// runsOf returns the runs of the i-th row.
+func (g *group) runsOf(i int) []run {
+	end := len(g.runs)
+	if i+1 < len(g.rows) {
+		end = g.rows[i+1].runs
+	}
+	return g.runs[g.rows[i].runs:end]
 }
 
 func (c *cursor) uint32() uint32 {

@@ -123,9 +123,10 @@ func (l *Log) inspectJournal(ctx context.Context, infos []TopicInfo) error {
 				infos[b.topic-1].JournalBytes += int64(len(b.data))
 			}
 		}
-		for _, row := range g.rows {
+		for i := range g.rows {
+			row := &g.rows[i]
 			infos[txTopic-1].NewestTime = max(infos[txTopic-1].NewestTime, row.tx.CommitTime)
-			for _, run := range row.runs {
+			for _, run := range g.runsOf(i) {
 				if id := g.batches[run.batch].topic; int(id) <= len(infos) {
 					infos[id-1].NewestTime = max(infos[id-1].NewestTime, row.tx.CommitTime)
 				}

@@ -22,18 +22,22 @@ type journalCursor struct {
 	f    vfs.File
 	s    *entryScanner
 	at   uint64 // ordinal of the next transaction at s.pos, or below it
+
+	g    group
+	held *slab // of the group returned last, if that is in the tail
 }
 
 // next returns the next group; nil at the end of what is durable. Its bytes are
 // valid until the next call.
 func (c *journalCursor) next() (*group, error) {
+	c.letGo()
 	for {
 		live, file, end, err := c.locate()
 		if err != nil {
 			return nil, err
 		}
 		if live.payload != nil {
-			return decodeTransactions(live.kind, live.payload)
+			return c.decode(live.kind, live.payload)
 		}
 		if file == nil {
 			return nil, nil
@@ -74,6 +78,8 @@ func (c *journalCursor) locate() (live tailGroup, file *journalFile, end int64, 
 	}
 	if g := l.tail.find(c.ordinal); g != nil {
 		c.ordinal = max(c.ordinal, g.first) // over a gap
+		g.mem.hold()
+		c.held = g.mem
 		return *g, nil, 0, nil
 	}
 	i := sort.Search(len(l.files), func(i int) bool { return l.files[i].ordinal > c.ordinal }) - 1
@@ -105,7 +111,7 @@ func (c *journalCursor) fromDisk(file *journalFile, end int64) (*group, error) {
 		if kind != kindGroup && kind != kindAdopt {
 			continue
 		}
-		g, err := decodeTransactions(kind, payload)
+		g, err := c.decode(kind, payload)
 		if err != nil {
 			return nil, &CorruptError{Path: file.path, Pos: pos, Reason: err.Error()}
 		}
@@ -160,7 +166,24 @@ func (l *Log) indexOf(f vfs.File, file *journalFile) {
 	}
 }
 
+// decode reads an entry's transactions, groups into memory used again.
+func (c *journalCursor) decode(kind byte, payload []byte) (*group, error) {
+	if kind == kindAdopt {
+		return decodeTransactions(kind, payload)
+	}
+	return &c.g, c.g.decode(payload)
+}
+
+// letGo gives back the memory of the group returned last.
+func (c *journalCursor) letGo() {
+	if c.held != nil {
+		c.held.release()
+		c.held = nil
+	}
+}
+
 func (c *journalCursor) close() {
+	c.letGo()
 	if c.f != nil {
 		c.f.Close()
 	}

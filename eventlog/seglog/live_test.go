@@ -14,7 +14,15 @@ import (
 	"github.com/tailwater/tailwater/internal/vfs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain spoils memory that is given back, so that whoever still reads it is found.
+func TestMain(m *testing.M) {
+	freed = func(b []byte) {
+		for i := range b {
+			b[i] = 0xdb
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // TestReadersWhileSealing lets readers of all kinds follow a log that is written
 // and sealed at the same time: none misses a transaction or sees one twice.

@@ -30,6 +30,10 @@ type Log struct {
 
 	token chan struct{} // holds one value while nobody writes
 	w     writer        // of the token's holder
+	mem   entryMemory   // likewise, but for its slabs
+
+	spare      chan *prepared
+	spareBytes atomic.Int64 // in spare
 
 	sealMu    sync.Mutex // one sealing at a time
 	compactMu sync.Mutex // one compaction or expiry at a time; taken after sealMu, if both

@@ -16,12 +16,12 @@ type Options struct {
 	FileBytes int64
 	// JournalBytes is what sealing leaves in the journal for live readers: default 1 GiB.
 	JournalBytes int64
-	// TailBytes bounds the newest groups kept in memory: default 32 MiB.
+	// TailBytes bounds the newest groups kept in memory: default 16 MiB.
 	TailBytes int64
 	// SealBatch is the size, uncompressed, at which a sealed batch ends: default 64 KiB.
 	SealBatch int
-	// GroupBytes bounds what concurrent appends put into one group: default 16 MiB.
-	// One append is never split.
+	// GroupBytes bounds what small concurrent appends put into one group: default
+	// 4 MiB. One append is never split, and a large one is a group of its own.
 	GroupBytes int
 	// Quota bounds what the log has on disk, in bytes; 0: no limit. See SetQuota.
 	Quota int64
@@ -42,6 +42,8 @@ type Options struct {
 	MergeBytes int64
 	// SegmentBytes bounds the segments that compaction joins: default 256 MiB.
 	SegmentBytes int64
+	// Compression of the journal's batches: default none. Segments have their topic's.
+	Compression eventlog.Compression
 	// StreamChunk is the size at which a chunk of a streamed transaction ends, and
 	// about that of the pieces in which it is read: default 1 MiB.
 	StreamChunk int
@@ -64,13 +66,13 @@ func (o Options) withDefaults() Options {
 		o.JournalBytes = 1 << 30
 	}
 	if o.TailBytes <= 0 {
-		o.TailBytes = 32 << 20
+		o.TailBytes = 16 << 20
 	}
 	if o.SealBatch <= 0 {
 		o.SealBatch = 64 << 10
 	}
 	if o.GroupBytes <= 0 {
-		o.GroupBytes = 16 << 20
+		o.GroupBytes = 4 << 20
 	}
 	if o.CompactRate <= 0 {
 		o.CompactRate = 64 << 20

@@ -15,7 +15,8 @@ type partReader struct {
 	key    partKey
 	next   eventlog.Offset
 	seg    *segCursor
-	inLog  bool // behind the segments
+	sealed eventlog.Offset // all below it is in segments; at least
+	inLog  bool            // behind the segments
 	jc     journalCursor
 	queue  []eventlog.Batch // of the group at hand
 	it     eventlog.RecordIter
@@ -23,6 +24,9 @@ type partReader struct {
 	rows   []eventlog.Record // of the group at hand, for _tx; of the chunk at hand
 	stream *chunkFile        // at hand
 	buf    []byte
+	sought bool   // what the journal was entered at is not yet known to be right
+	begin  uint64 // ordinal of the file's beginning, which is
+	again  bool   // it was not
 	closed bool
 }
 
@@ -63,35 +67,60 @@ func (p *partReader) Next() (r eventlog.Record, ok bool, err error) {
 }
 
 func (p *partReader) fromSegments(r *eventlog.Record) (bool, error) {
-	p.l.mu.RLock()
-	end := p.l.sealedEnd(p.key)
-	p.l.mu.RUnlock()
-	p.seg.seek(p.next)
-	ok, err := p.seg.nextBelow(end, r)
-	if ok {
-		p.next = r.Offset + 1
-	} else if err == nil {
-		p.next = max(p.next, end)
+	for {
+		ok, err := p.seg.nextBelow(p.sealed, r)
+		if ok {
+			p.next = r.Offset + 1
+		}
+		if ok || err != nil {
+			return ok, err
+		}
+		p.next = max(p.next, p.sealed)
+		p.l.mu.RLock()
+		end := p.l.sealedEnd(p.key)
+		p.l.mu.RUnlock()
+		if end <= p.sealed {
+			return false, nil
+		}
+		p.sealed = end
+		p.seg.seek(p.next)
 	}
-	return ok, err
 }
 
-// enterJournal goes to the last file that begins at or before p.next; false if
-// more was sealed since.
+// enterJournal goes to the last place in the journal known to be at or before
+// p.next; false if more was sealed since.
 func (p *partReader) enterJournal() bool {
+	file, ok := p.journalFile()
+	if ok && file != nil {
+		p.jc.ordinal = p.l.seekOffset(file, p.key, p.next)
+		p.begin, p.sought = file.ordinal, p.jc.ordinal > file.ordinal
+	}
+	return ok
+}
+
+// journalFile returns the last file that begins at or before p.next; nil if there is nothing yet.
+func (p *partReader) journalFile() (*journalFile, bool) {
 	p.l.mu.RLock()
 	defer p.l.mu.RUnlock()
 	if p.l.sealedEnd(p.key) > p.next {
-		return false
+		return nil, false
 	}
 	files := p.l.files
 	i := sort.Search(len(files), func(i int) bool { return files[i].start(p.key.topic, p.key.partition) > p.next }) - 1
-	p.jc.ordinal = files[max(i, 0)].ordinal
-	p.inLog, p.live, p.queue, p.rows = true, false, nil, nil
+	p.inLog, p.live, p.queue, p.rows, p.sought = true, false, nil, nil, false
 	if t := p.l.st.topic(p.key.topic); p.next >= t.next[p.key.partition] {
-		p.jc.ordinal = p.l.st.ordinal // nothing there yet
+		p.jc.ordinal = p.l.st.ordinal
+		return nil, true
 	}
-	return true
+	if p.key.topic == txTopic { // its offsets are the ordinals
+		p.jc.ordinal = max(uint64(p.next), files[max(i, 0)].ordinal)
+		return nil, true
+	}
+	if i < 0 {
+		p.jc.ordinal = files[0].ordinal
+		return nil, true
+	}
+	return files[i], true
 }
 
 func (p *partReader) fromJournal(r *eventlog.Record) (bool, error) {
@@ -113,6 +142,9 @@ func (p *partReader) fromJournal(r *eventlog.Record) (bool, error) {
 			return false, err
 		}
 		p.jc.ordinal = g.end()
+		if p.again {
+			p.jc.ordinal, p.again = p.begin, false
+		}
 	}
 }
 
@@ -125,6 +157,9 @@ func (p *partReader) take(g *group) error {
 		return err
 	}
 	if g.stream != nil {
+		if part := g.stream.part(p.key); part != nil && p.misled(part.first) {
+			return nil
+		}
 		return p.takeStream(g.stream)
 	}
 	for _, b := range g.batches {
@@ -135,11 +170,21 @@ func (p *partReader) take(g *group) error {
 		if err != nil {
 			return err
 		}
+		if p.misled(h.Base) {
+			return nil
+		}
 		if h.Last >= p.next {
 			p.queue = append(p.queue, h)
 		}
 	}
 	return nil
+}
+
+// misled reports that a probe led behind p.next, as the first offset of the
+// partition met from there on tells; the file is then read from its beginning.
+func (p *partReader) misled(first eventlog.Offset) bool {
+	p.again, p.sought = p.sought && first > p.next, false
+	return p.again
 }
 
 // fromGroup returns the next record of what take queued.
@@ -199,8 +244,8 @@ func appendTxRecords(dst []eventlog.Record, g *group) ([]eventlog.Record, error)
 	}
 	for i := range g.rows {
 		tx := &g.rows[i].tx
-		runs := make([]sealedRun, 0, len(g.rows[i].runs))
-		for _, r := range g.rows[i].runs {
+		runs := make([]sealedRun, 0, len(g.runsOf(i)))
+		for _, r := range g.runsOf(i) {
 			b := g.batches[r.batch]
 			if next[r.batch] > 1<<62 {
 				return nil, fmt.Errorf("topic %d partition %d: offset %d", b.topic, b.partition, next[r.batch])

@@ -111,7 +111,7 @@ func (r *reader) step() (bool, error) {
 
 // fill takes the next group of the journal and goes to r.ordinal in it; false at the frontier.
 func (r *reader) fill() (bool, error) {
-	r.journal.ordinal = r.ordinal
+	r.journal.ordinal, r.group.g = r.ordinal, nil // the cursor uses its memory again
 	g, err := r.journal.next()
 	if err != nil || g == nil {
 		return false, err
@@ -225,12 +225,12 @@ func (gr *groupReader) more() bool { return gr.g != nil && gr.row < len(gr.g.row
 
 // next reads the next transaction into r; with a nil r it is passed over.
 func (gr *groupReader) next(r *reader) error {
-	row := &gr.g.rows[gr.row]
+	row, runs := &gr.g.rows[gr.row], gr.g.runsOf(gr.row)
 	gr.row++
 	if r != nil {
 		r.tx, r.records = row.tx, r.records[:0]
 	}
-	for _, run := range row.runs {
+	for _, run := range runs {
 		ref := gr.g.batches[run.batch]
 		if r == nil || r.shows(ref.topic) {
 			if err := gr.take(r, run, ref); err != nil {

@@ -246,7 +246,8 @@ func (l *Log) replay(jf *journalFile, st *state, kind byte, payload []byte, pos 
 			jf.saw(&g.rows[i].tx)
 		}
 		if len(g.rows) > 0 {
-			l.tail.add(tailGroup{kind: kind, first: g.first, end: g.end(), csn: csn, payload: slices.Clone(payload)})
+			b, mem := l.mem.copy(payload)
+			l.tail.add(tailGroup{kind: kind, first: g.first, end: g.end(), csn: csn, payload: b, mem: mem})
 		}
 		return nil
 	case kindIndex: // written before the next file was; that one is not there

@@ -36,7 +36,7 @@ func decodeTxRow(value []byte, tx *eventlog.Tx, runs []sealedRun) ([]sealedRun, 
 	if v := c.byte(); v != txRowVersion {
 		return nil, fmt.Errorf("row of %s of version %d; this program reads %d", txTopicName, v, txRowVersion)
 	}
-	c.txHead(tx)
+	c.txHead(tx, tx.Source, tx.ID)
 	for range c.count(4) {
 		k := partKey{eventlog.TopicID(c.uint32()), int32(c.uint32())}
 		runs = append(runs, sealedRun{k, c.offset(), c.uint32()})
@@ -55,6 +55,7 @@ type sealedReader struct {
 	l     *Log
 	rows  *segCursor
 	parts map[partKey]*segCursor
+	taken []*segCursor // of the transaction returned last
 	runs  []sealedRun
 	row   []byte
 }
@@ -65,6 +66,10 @@ func newSealedReader(l *Log, ordinal uint64) *sealedReader {
 
 // next reads the next transaction before end into r; false if there is none.
 func (s *sealedReader) next(r *reader, end uint64) (bool, error) {
+	for _, c := range s.taken {
+		c.recycle()
+	}
+	s.taken = s.taken[:0]
 	var rec eventlog.Record
 	ok, err := s.rows.nextBelow(eventlog.Offset(end), &rec)
 	if err != nil || !ok {
@@ -91,6 +96,7 @@ func (s *sealedReader) next(r *reader, end uint64) (bool, error) {
 
 func (s *sealedReader) take(r *reader, run sealedRun) error {
 	c := s.cursor(run.key, run.first)
+	s.taken = append(s.taken, c)
 	end := run.first + eventlog.Offset(run.count)
 	for {
 		var rec eventlog.Record
@@ -113,6 +119,7 @@ func (s *sealedReader) cursor(k partKey, at eventlog.Offset) *segCursor {
 			s.parts = map[partKey]*segCursor{}
 		}
 		c = newSegCursor(s.l, k, at)
+		c.keep = true // a transaction's records are all valid at once
 		s.parts[k] = c
 	}
 	c.seek(at)

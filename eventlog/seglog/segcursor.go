@@ -7,12 +7,18 @@ import (
 	"github.com/tailwater/tailwater/internal/vfs"
 )
 
+// readAhead is how much a cursor reads at once when it goes on from batch to
+// batch; the first read behind a seek is one batch.
+const readAhead = 256 << 10
+
 // segCursor reads a partition's sealed records in offset order. It keeps one
-// file open and one batch in memory.
+// file open and, of it, what was read ahead.
 type segCursor struct {
 	l    *Log
 	key  partKey
 	next eventlog.Offset // nothing below it is returned
+	// keep says that records stay valid until recycle, not just until the next one.
+	keep bool
 
 	seg   *segment
 	f     vfs.File
@@ -24,6 +30,12 @@ type segCursor struct {
 	at    int64
 	held  eventlog.Record
 	holds bool // held was read but not taken
+
+	chunk    []byte // of the file from chunkAt on
+	chunkAt  int64
+	ahead    int64 // how much to read next
+	chunks   buffers
+	inflated buffers
 }
 
 func newSegCursor(l *Log, key partKey, from eventlog.Offset) *segCursor {
@@ -40,29 +52,44 @@ func (c *segCursor) seek(off eventlog.Offset) {
 }
 
 // nextBelow returns the next record below end; ok is false if there is none
-// among what is sealed. The record is valid until the next call.
+// among what is sealed. The record is valid until the next call, or until recycle.
 func (c *segCursor) nextBelow(end eventlog.Offset, r *eventlog.Record) (ok bool, err error) {
-	for {
-		if c.holds && c.held.Offset >= c.next {
-			if c.held.Offset >= end {
-				return false, nil
-			}
-			*r, c.holds, c.next = c.held, false, c.held.Offset+1
-			return true, nil
+	if c.holds && c.held.Offset >= c.next {
+		if c.held.Offset >= end {
+			return false, nil
 		}
-		c.holds = false
+		*r, c.holds, c.next = c.held, false, c.held.Offset+1
+		return true, nil
+	}
+	c.holds = false
+	for {
 		if !c.live {
 			if more, err := c.nextBatch(); err != nil || !more {
 				return false, err
 			}
 		}
-		ok, err := c.it.Next(&c.held)
+		c.live, err = c.it.Next(r)
 		if err != nil {
 			return false, c.seg.corrupt(c.at, "%v", err)
 		}
-		c.held.Topic, c.held.Partition = c.key.topic, c.key.partition
-		c.live, c.holds, c.every = ok, ok, c.it.Every
+		if !c.live || r.Offset < c.next {
+			continue
+		}
+		r.Topic, r.Partition = c.key.topic, c.key.partition
+		c.every = c.it.Every
+		if r.Offset >= end {
+			c.held, c.holds = *r, true
+			return false, nil
+		}
+		c.next = r.Offset + 1
+		return true, nil
 	}
+}
+
+// recycle says that no record returned so far is in use.
+func (c *segCursor) recycle() {
+	c.chunks.recycle()
+	c.inflated.recycle()
 }
 
 // nextBatch reads the batch in which c.next lies.
@@ -80,9 +107,16 @@ func (c *segCursor) nextBatch() (bool, error) {
 		}
 	}
 	c.batch = max(c.batch, c.idx.find(c.next))
-	b, err := c.seg.batch(c.f, c.idx, c.batch)
+	raw, err := c.read(c.batch)
 	if err != nil {
 		return false, err
+	}
+	b, err := c.seg.verify(c.idx, c.batch, raw)
+	if err != nil {
+		return false, err
+	}
+	if c.keep {
+		c.inflated.retire(c.it.Swap(c.inflated.take()))
 	}
 	c.at = c.idx.batches[c.batch].pos
 	if err := c.it.Reset(b); err != nil {
@@ -91,6 +125,40 @@ func (c *segCursor) nextBatch() (bool, error) {
 	c.batch++
 	c.live = true
 	return true, nil
+}
+
+// read returns the bytes of a batch, reading those behind it too when the
+// cursor came here from the batch before.
+func (c *segCursor) read(i int) ([]byte, error) {
+	pos, end := c.idx.span(i)
+	if off := pos - c.chunkAt; off >= 0 && end-c.chunkAt <= int64(len(c.chunk)) {
+		return c.chunk[off : end-c.chunkAt], nil
+	}
+	if pos != c.chunkAt+int64(len(c.chunk)) {
+		c.ahead = 0
+	}
+	last := end
+	for k := i + 1; k < len(c.idx.batches); k++ {
+		_, e := c.idx.span(k)
+		if e-pos > c.ahead {
+			break
+		}
+		last = e
+	}
+	c.ahead = readAhead
+	if c.keep {
+		c.chunks.retire(c.chunk)
+		c.chunk = c.chunks.take()
+		c.ahead = 0 // a transaction's reader has many cursors
+	}
+	spoil(c.chunk)
+	c.chunk = grown(c.chunk, last-pos)
+	c.chunkAt = pos
+	if err := c.seg.readInto(c.f, pos, c.chunk); err != nil {
+		c.chunk = c.chunk[:0]
+		return nil, err
+	}
+	return c.chunk[:end-pos], nil
 }
 
 // openSegment opens the segment with the first record at or above from.
@@ -120,5 +188,9 @@ func (c *segCursor) close() {
 	if c.f != nil {
 		c.f.Close()
 	}
-	c.f, c.seg, c.idx, c.batch = nil, nil, nil, 0
+	if c.keep {
+		c.chunks.retire(c.chunk)
+		c.chunk = nil
+	}
+	c.f, c.seg, c.idx, c.batch, c.chunk, c.chunkAt = nil, nil, nil, 0, c.chunk[:0], 0
 }

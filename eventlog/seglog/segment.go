@@ -217,13 +217,18 @@ func (x *segmentIndex) fits() bool {
 
 func (s *segment) readAt(f vfs.File, pos, n int64) ([]byte, error) {
 	b := make([]byte, n)
-	if k, err := f.ReadAt(b, pos); err != nil && !(errors.Is(err, io.EOF) && int64(k) == n) {
+	return b, s.readInto(f, pos, b)
+}
+
+// readInto fills b from pos on.
+func (s *segment) readInto(f vfs.File, pos int64, b []byte) error {
+	if k, err := f.ReadAt(b, pos); err != nil && !(errors.Is(err, io.EOF) && k == len(b)) {
 		if errors.Is(err, io.EOF) {
-			return nil, s.corrupt(pos+int64(k), "file ends inside %d bytes", n)
+			return s.corrupt(pos+int64(k), "file ends inside %d bytes", len(b))
 		}
-		return nil, fmt.Errorf("read %s: %w", s.path, err)
+		return fmt.Errorf("read %s: %w", s.path, err)
 	}
-	return b, nil
+	return nil
 }
 
 // find returns the batch in which an offset is or the next one kept lies.
@@ -236,32 +241,43 @@ func (x *segmentIndex) findCSN(csn eventlog.CSN) int {
 	return max(0, sort.Search(len(x.batches), func(i int) bool { return i > 0 && x.batches[i].before >= csn })-1)
 }
 
+// span returns where a batch begins and ends in the file.
+func (x *segmentIndex) span(i int) (pos, end int64) {
+	if i+1 < len(x.batches) {
+		return x.batches[i].pos, x.batches[i+1].pos
+	}
+	return x.batches[i].pos, x.end
+}
+
 // batch reads and verifies one batch.
 func (s *segment) batch(f vfs.File, x *segmentIndex, i int) (eventlog.Batch, error) {
-	h, _, err := s.rawBatch(f, x, i)
+	h, _, err := s.rawBatch(f, x, i, nil)
 	return h, err
 }
 
-// rawBatch is batch that also returns the bytes.
-func (s *segment) rawBatch(f vfs.File, x *segmentIndex, i int) (eventlog.Batch, []byte, error) {
-	end := x.end
-	if i+1 < len(x.batches) {
-		end = x.batches[i+1].pos
-	}
-	pos := x.batches[i].pos
-	b, err := s.readAt(f, pos, end-pos)
-	if err != nil {
+// rawBatch is batch that also returns the bytes, in buf's memory if that is enough.
+func (s *segment) rawBatch(f vfs.File, x *segmentIndex, i int, buf []byte) (eventlog.Batch, []byte, error) {
+	pos, end := x.span(i)
+	b := grown(buf, end-pos)
+	if err := s.readInto(f, pos, b); err != nil {
 		return eventlog.Batch{}, nil, err
 	}
+	h, err := s.verify(x, i, b)
+	return h, b, err
+}
+
+// verify decodes the bytes of a batch and reports what is not as it was written.
+func (s *segment) verify(x *segmentIndex, i int, b []byte) (eventlog.Batch, error) {
+	pos := x.batches[i].pos
 	h, err := eventlog.DecodeBatch(b)
 	if err != nil {
-		return h, nil, s.corrupt(pos, "%v", err)
+		return h, s.corrupt(pos, "%v", err)
 	}
 	if epoch := binary.BigEndian.Uint32(b[12:]); epoch != 0 { // its checksum does not cover it
-		return h, nil, s.corrupt(pos, "leader epoch %d, it is 0 here", epoch)
+		return h, s.corrupt(pos, "leader epoch %d, it is 0 here", epoch)
 	}
 	if h.Base != x.batches[i].base || h.Size != len(b) || h.Last >= s.next {
-		return h, nil, s.corrupt(pos, "batch of offsets %d to %d where %d was due", h.Base, h.Last, x.batches[i].base)
+		return h, s.corrupt(pos, "batch of offsets %d to %d where %d was due", h.Base, h.Last, x.batches[i].base)
 	}
-	return h, b, nil
+	return h, nil
 }

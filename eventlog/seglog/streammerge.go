@@ -39,6 +39,7 @@ func (r *reader) beginMerge(s *sealedReader, ordinal uint64) (bool, error) {
 			continue
 		}
 		p := &mergePart{end: end, order: len(m.parts), c: newSegCursor(r.l, run.key, run.first)}
+		p.c.keep = true // the records of a piece are all valid at once
 		byKey[run.key] = p
 		m.parts = append(m.parts, p)
 		m.own = append(m.own, p.c)
@@ -73,6 +74,9 @@ func (m *mergePieces) fill(r *reader) error {
 			}
 		}
 		heap.Init(&m.parts)
+	}
+	for _, c := range m.own {
+		c.recycle()
 	}
 	r.records = r.records[:0]
 	for size := 0; len(m.parts) > 0 && size < r.l.opts.StreamChunk; {

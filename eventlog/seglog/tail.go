@@ -6,8 +6,8 @@ import (
 	"github.com/tailwater/tailwater/eventlog"
 )
 
-// tail is the newest groups in memory. A reader holds at most the one payload
-// it is at; what it has not reached when it falls out, it reads from disk.
+// tail is the newest groups in memory. A reader holds at most the memory of the
+// one group it is at; what it has not reached when it falls out, it reads from disk.
 type tail struct {
 	groups []tailGroup
 	bytes  int64
@@ -18,16 +18,26 @@ type tailGroup struct {
 	first, end uint64       // ordinals
 	csn        eventlog.CSN // all transactions before it have CSNs below this
 	payload    []byte
-	kind       byte // of its entry
+	kind       byte  // of its entry
+	mem        *slab // in which the payload lies, held
+}
+
+// size is what dropping the group gives back.
+func (g *tailGroup) size() int64 {
+	if len(g.payload) > maxShared {
+		return int64(len(g.mem.b))
+	}
+	return int64(len(g.payload))
 }
 
 func (t *tail) add(g tailGroup) {
 	t.groups = append(t.groups, g)
-	t.bytes += int64(len(g.payload))
+	t.bytes += g.size()
 	drop := 0
 	for t.bytes > t.max && drop < len(t.groups) {
-		t.bytes -= int64(len(t.groups[drop].payload))
-		t.groups[drop].payload = nil
+		t.bytes -= t.groups[drop].size()
+		t.groups[drop].mem.release()
+		t.groups[drop] = tailGroup{}
 		drop++
 	}
 	t.groups = t.groups[drop:]

@@ -18,10 +18,8 @@ type writer struct {
 	dirty bool  // bytes of a failed write may be behind end
 	// indexed is the end behind an index entry already written.
 	indexed int64
-	stray   string           // a new file that could not be finished
-	parts   [][]*partBuilder // by topic id and partition
-	// builders counts them.
-	builders int
+	stray   string // a new file that could not be finished
+	encoder groupEncoder
 }
 
 // ready reports whether the log takes writes, after mending what a failed one left.
@@ -130,7 +128,6 @@ func (l *Log) tryCut() error {
 
 // publish makes a durable group visible.
 func (l *Log) publish(g *pendingGroup) {
-	g.fill()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	pos := l.w.end - int64(len(g.entry))
@@ -150,16 +147,17 @@ func (l *Log) publish(g *pendingGroup) {
 		l.st.applyTx(tx)
 		l.w.file.saw(tx)
 	}
-	for _, p := range g.parts {
-		l.st.topic(p.topic).next[p.partition] = p.next
+	for _, p := range g.ends {
+		l.st.topic(p.key.topic).next[p.key.partition] = p.next
 	}
 	l.w.file.size = l.w.end
 	l.counts.appends++
 	l.counts.bytes += int64(len(g.entry))
 	if len(g.txs) == 0 {
+		g.mem.release()
 		return
 	}
-	l.tail.add(tailGroup{kind: kindGroup, first: g.first, end: l.st.ordinal, csn: csn, payload: g.payload()})
+	l.tail.add(tailGroup{kind: kindGroup, first: g.first, end: l.st.ordinal, csn: csn, payload: g.payload(), mem: g.mem})
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
