@@ -118,6 +118,11 @@ type compaction struct {
 	heldAt  eventlog.Offset          // the next pass must see everything from here on
 	done    Compacted
 	limiter *limiter
+
+	it      eventlog.RecordIter // of the batch at hand, as what follows
+	buf     []eventlog.Record
+	every   []bool
+	touched uint32 // keeps the compiler from leaving the touching out
 }
 
 func (l *Log) newCompaction(ctx context.Context, k partKey, rate int64) *compaction {

@@ -2,15 +2,15 @@ package seglog
 
 import (
 	"hash/maphash"
-	"math"
 	"math/bits"
 	"sort"
 
 	"github.com/tailwater/tailwater/eventlog"
 )
 
-// maxSpan bounds the places that a map can tell apart: offsets, with wide gaps left out.
-const maxSpan = math.MaxUint32 >> 1
+// maxSpan bounds the places that a map can tell apart, which are offsets with wide
+// gaps left out: a bit of memory each.
+const maxSpan = 64 << 20
 
 // wideGap is the distance of offsets from which a gap costs no places: those
 // behind a torn tail are 2^32 wide (V20).
@@ -27,6 +27,10 @@ type newestMap struct {
 	// stretches turn offsets into places and back; the last one grows.
 	stretches []stretch
 	last      eventlog.Offset // put last
+	at        int             // stretch that was looked at last
+	// superseded has a bit for each place: a newer record of its key was put. So
+	// the records put need not be looked up once more.
+	superseded []uint64
 }
 
 // stretch is a range of offsets without a wide gap: from is at place at.
@@ -61,7 +65,22 @@ func (m *newestMap) reach(off eventlog.Offset) (at uint32, ok bool) {
 		return 0, false
 	}
 	m.last = off
+	for int(place/64) >= len(m.superseded) {
+		m.superseded = append(m.superseded, 0)
+	}
 	return uint32(place), true
+}
+
+// isSuperseded reports whether a newer record of its key was put than the one
+// put with this offset.
+func (m *newestMap) isSuperseded(off eventlog.Offset) bool {
+	s := m.stretches[m.at]
+	if last := m.at == len(m.stretches)-1; off < s.from || !last && off >= m.stretches[m.at+1].from {
+		m.at = sort.Search(len(m.stretches), func(i int) bool { return m.stretches[i].from > off }) - 1
+		s = m.stretches[m.at]
+	}
+	place := uint64(s.at) + uint64(off-s.from)
+	return m.superseded[place/64]>>(place%64)&1 == 1
 }
 
 // offset is the inverse of reach.
@@ -71,15 +90,32 @@ func (m *newestMap) offset(at uint32) eventlog.Offset {
 	return s.from + eventlog.Offset(at-s.at)
 }
 
+// keyHash is what the map knows of a key.
+type keyHash struct {
+	hash  uint64
+	check uint32
+}
+
+func (m *newestMap) hash(key []byte) keyHash {
+	return keyHash{maphash.Bytes(m.seeds[0], key), uint32(maphash.Bytes(m.seeds[1], key))}
+}
+
+// touch brings the slots of keys that are looked up next into the cache, all at once.
+func (m *newestMap) touch(keys []keyHash) (sum uint32) {
+	for i := range keys {
+		at, _ := bits.Mul64(keys[i].hash, uint64(len(m.slots)))
+		sum += m.slots[at].at
+	}
+	return sum
+}
+
 // slot returns the slot of a key: its own, or the free one for it.
-func (m *newestMap) slot(key []byte) (s *newestSlot, hash uint64, check uint32) {
-	hash = maphash.Bytes(m.seeds[0], key)
-	check = uint32(maphash.Bytes(m.seeds[1], key))
-	i, _ := bits.Mul64(hash, uint64(len(m.slots)))
+func (m *newestMap) slot(k keyHash) *newestSlot {
+	i, _ := bits.Mul64(k.hash, uint64(len(m.slots)))
 	for {
-		s = &m.slots[i]
-		if s.at == 0 || s.hash == hash && s.check == check {
-			return s, hash, check
+		s := &m.slots[i]
+		if s.at == 0 || s.hash == k.hash && s.check == k.check {
+			return s
 		}
 		if i++; i == uint64(len(m.slots)) {
 			i = 0
@@ -88,18 +124,21 @@ func (m *newestMap) slot(key []byte) (s *newestSlot, hash uint64, check uint32) 
 }
 
 // put notes a key's newest record; false if the map is full and does not have the key.
-func (m *newestMap) put(key []byte, off eventlog.Offset, partial bool) bool {
+func (m *newestMap) put(k keyHash, off eventlog.Offset, partial bool) bool {
 	at, ok := m.reach(off)
 	if !ok {
 		return false
 	}
-	s, hash, check := m.slot(key)
+	s := m.slot(k)
 	if s.at == 0 {
 		if m.used >= len(m.slots)*7/8 {
 			return false
 		}
 		m.used++
-		s.hash, s.check = hash, check
+		s.hash, s.check = k.hash, k.check
+	} else {
+		old := s.at>>1 - 1
+		m.superseded[old/64] |= 1 << (old % 64)
 	}
 	s.at = (at + 1) << 1
 	if partial {
@@ -110,7 +149,7 @@ func (m *newestMap) put(key []byte, off eventlog.Offset, partial bool) bool {
 
 // get returns a key's newest offset.
 func (m *newestMap) get(key []byte) (off eventlog.Offset, partial, ok bool) {
-	s, _, _ := m.slot(key)
+	s := m.slot(m.hash(key))
 	if s.at == 0 {
 		return 0, false, false
 	}

@@ -61,7 +61,7 @@ func (c *compaction) newMerger() (*merger, error) {
 // merge reads the partition from its beginning and makes the survivors.
 func (m *merger) merge() error {
 	c := m.c
-	err := c.records(c.segs, c.segs[0].base, c.end, func(r *eventlog.Record, _ bool) error {
+	err := c.records(c.segs, c.segs[0].base, c.end, func(r *eventlog.Record) error {
 		switch {
 		case isTruncate(r):
 			clear(m.open)

@@ -60,35 +60,47 @@ func (c *compaction) segmentBatches(s *segment, from eventlog.Offset, fn func(b 
 	return nil
 }
 
+// rows decodes the batch's records with from <= offset < end; more tells that
+// there are none at or beyond end. They are valid until the next call.
+func (c *compaction) rows(b *rawBatch, from, end eventlog.Offset) (rows []eventlog.Record, every []bool, more bool, err error) {
+	c.buf, c.every = c.buf[:0], c.every[:0]
+	if b.Base >= end {
+		return nil, nil, false, nil
+	}
+	if err := c.it.Reset(b.Batch); err != nil {
+		return nil, nil, false, b.damaged(err)
+	}
+	for {
+		r := eventlog.Record{Topic: c.key.topic, Partition: c.key.partition}
+		ok, err := c.it.Next(&r)
+		switch {
+		case err != nil:
+			return nil, nil, false, b.damaged(err)
+		case !ok, r.Offset >= end:
+			c.done.Read += int64(len(c.buf))
+			return c.buf, c.every, !ok, nil
+		case r.Offset >= from:
+			c.buf, c.every = append(c.buf, r), append(c.every, c.it.Every)
+		}
+	}
+}
+
 // records calls fn for each record of the segments with from <= offset < end.
-func (c *compaction) records(segs []*segment, from, end eventlog.Offset, fn func(r *eventlog.Record, every bool) error) error {
-	var it eventlog.RecordIter
+func (c *compaction) records(segs []*segment, from, end eventlog.Offset, fn func(r *eventlog.Record) error) error {
 	err := c.batches(segs, from, func(b *rawBatch) error {
-		if b.Base >= end {
-			return errEnough
+		rows, _, more, err := c.rows(b, from, end)
+		if err != nil {
+			return err
 		}
-		if err := it.Reset(b.Batch); err != nil {
-			return b.damaged(err)
-		}
-		for {
-			var r eventlog.Record
-			ok, err := it.Next(&r)
-			switch {
-			case err != nil:
-				return b.damaged(err)
-			case !ok:
-				return nil
-			case r.Offset >= end:
-				return errEnough
-			case r.Offset < from:
-				continue
-			}
-			c.done.Read++
-			r.Topic, r.Partition = c.key.topic, c.key.partition
-			if err := fn(&r, it.Every); err != nil {
+		for i := range rows {
+			if err := fn(&rows[i]); err != nil {
 				return err
 			}
 		}
+		if !more {
+			return errEnough
+		}
+		return nil
 	})
 	if errors.Is(err, errEnough) {
 		return nil
@@ -129,19 +141,39 @@ func (c *compaction) scan() error {
 		keys += idx.records
 	}
 	c.newest = newNewestMap(c.l.seeds, c.clean.offset, keys, c.l.opts.CompactBytes)
-	return c.records(c.segs, c.clean.offset, limit, func(r *eventlog.Record, _ bool) error {
-		c.full = r.CSN <= c.limits.values && !c.note(r)
-		if c.full || r.CSN > c.limits.values {
-			c.end = r.Offset
+	var hashes []keyHash
+	err := c.batches(c.segs, c.clean.offset, func(b *rawBatch) error {
+		rows, _, more, err := c.rows(b, c.clean.offset, limit)
+		if err != nil {
+			return err
+		}
+		hashes = hashes[:0]
+		for i := range rows {
+			hashes = append(hashes, c.newest.hash(rows[i].Key))
+		}
+		c.touched += c.newest.touch(hashes)
+		for i := range rows {
+			r := &rows[i]
+			c.full = r.CSN <= c.limits.values && !c.note(r, hashes[i])
+			if c.full || r.CSN > c.limits.values {
+				c.end = r.Offset
+				return errEnough
+			}
+			c.lastCSN = r.CSN
+		}
+		if !more {
 			return errEnough
 		}
-		c.lastCSN = r.CSN
 		return nil
 	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
 }
 
 // note takes a record into the map; false if there is no room.
-func (c *compaction) note(r *eventlog.Record) bool {
+func (c *compaction) note(r *eventlog.Record, k keyHash) bool {
 	switch {
 	case isTruncate(r):
 		c.truncate = r.Offset
@@ -152,7 +184,7 @@ func (c *compaction) note(r *eventlog.Record) bool {
 	partial := isPartial(r)
 	c.partial = c.partial || partial
 	c.moved = c.moved || r.Value == nil && r.Flags&eventlog.FlagMoved != 0
-	return c.newest.put(r.Key, r.Offset, partial)
+	return c.newest.put(k, r.Offset, partial)
 }
 
 // heldRecords are the newest records, by offset, of keys of which all older
@@ -173,7 +205,7 @@ func (c *compaction) findHeld() error {
 		return nil
 	}
 	c.held = heldRecords{}
-	return c.records(c.segs, c.clean.offset, c.end, func(r *eventlog.Record, _ bool) error {
+	return c.records(c.segs, c.clean.offset, c.end, func(r *eventlog.Record) error {
 		if r.Value != nil || r.Flags&eventlog.FlagMoved == 0 || !unfilled[r.CSN] {
 			return nil
 		}

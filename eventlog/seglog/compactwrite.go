@@ -1,6 +1,7 @@
 package seglog
 
 import (
+	"math"
 	"slices"
 
 	"github.com/tailwater/tailwater/eventlog"
@@ -28,6 +29,12 @@ func (c *compaction) judge(r *eventlog.Record) verdict {
 		return drop
 	}
 	if isControl(r) || len(r.Key) == 0 {
+		return keep
+	}
+	if r.Offset >= c.clean.offset && !c.partial && len(c.held) == 0 { // it was put, and nothing is special
+		if c.newest.isSuperseded(r.Offset) {
+			return drop
+		}
 		return keep
 	}
 	off, partial, ok := c.newest.get(r.Key)
@@ -135,31 +142,18 @@ func (c *compaction) writeSurvivors(run []*segment) (w *segWriter, changed bool,
 		return nil, false, err
 	}
 	changed = len(run) > 1
-	var it eventlog.RecordIter
-	var rows []eventlog.Record
-	var every []bool
-	size := 0
 	err = c.batches(run, 0, func(b *rawBatch) error {
-		rows, every, size = rows[:0], every[:0], 0
-		if err := it.Reset(b.Batch); err != nil {
-			return b.damaged(err)
+		rows, every, _, err := c.rows(b, 0, math.MaxInt64)
+		if err != nil {
+			return err
 		}
-		whole := true
-		for {
-			var r eventlog.Record
-			ok, err := it.Next(&r)
-			if err != nil {
-				return b.damaged(err)
-			}
-			if !ok {
-				break
-			}
-			c.done.Read++
-			r.Topic, r.Partition = c.key.topic, c.key.partition
-			switch c.judge(&r) {
+		n, size, whole := 0, 0, true
+		for i := range rows {
+			r := &rows[i]
+			switch c.judge(r) {
 			case drop:
 				c.done.Removed++
-				whole, changed = false, true
+				whole = false
 				continue
 			case replace:
 				m := c.merged[r.Offset]
@@ -168,23 +162,18 @@ func (c *compaction) writeSurvivors(run []*segment) (w *segWriter, changed bool,
 				}
 				r.Flags, r.Schema = m.flags, m.schema
 				c.done.Merged++
-				whole, changed = false, true
+				whole = false
 			}
-			c.noteTombstone(&r)
-			rows, every, size = append(rows, r), append(every, it.Every), size+len(r.Key)+len(r.Value)+20
+			c.noteTombstone(r)
+			size += len(r.Key) + len(r.Value) + 20
+			rows[n], every[n] = *r, every[i]
+			n++
 		}
+		changed = changed || !whole
 		if err := c.limiter.spend(c.ctx, int64(len(b.bytes))); err != nil {
 			return err
 		}
-		if whole && w.takesRaw(b, size) {
-			return w.addRaw(b, rows)
-		}
-		for i := range rows {
-			if err := w.add(&rows[i], every[i]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return w.copyRows(b, rows[:n], every[:n], whole, size)
 	})
 	return w, changed, err
 }
@@ -198,7 +187,7 @@ func (c *compaction) noteTombstone(r *eventlog.Record) {
 
 // anyGoes reports whether some record of the run would not stay as it is.
 func (c *compaction) anyGoes(run []*segment) (some bool, err error) {
-	err = c.records(run, run[0].base, c.end, func(r *eventlog.Record, _ bool) error {
+	err = c.records(run, run[0].base, c.end, func(r *eventlog.Record) error {
 		if c.judge(r) != keep {
 			some = true
 			return errEnough

@@ -106,6 +106,19 @@ func (w *segWriter) spill() error {
 	return w.write(false)
 }
 
+// copyRows writes what stays of a batch; whole tells that it is all of it as it was.
+func (w *segWriter) copyRows(b *rawBatch, rows []eventlog.Record, every []bool, whole bool, size int) error {
+	if whole && w.takesRaw(b, size) {
+		return w.addRaw(b, rows)
+	}
+	for i := range rows {
+		if err := w.add(&rows[i], every[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // takesRaw reports whether a batch whose records all stay may be copied as it is:
 // compressed as the topic wants it now, and not a remnant that would better be
 // joined with its neighbours.
