@@ -80,9 +80,24 @@ func compress(dst, src []byte, c Compression) []byte {
 	return append(dst, src...)
 }
 
+// lz4Writers and lz4Readers keep the coders, whose buffers are as large as the
+// frame's blocks. Blocks of 64 KiB are what Kafka's clients write; the package's
+// own default would take 4 MiB for each batch, however small.
+var (
+	lz4Writers = sync.Pool{New: func() any {
+		w := lz4.NewWriter(nil)
+		if err := w.Apply(lz4.BlockSizeOption(lz4.Block64Kb)); err != nil {
+			panic(err) // only after a first write
+		}
+		return w
+	}}
+	lz4Readers = sync.Pool{New: func() any { return lz4.NewReader(nil) }}
+)
+
 func compressLZ4(dst, src []byte) []byte {
 	buf := bytes.NewBuffer(dst)
-	w := lz4.NewWriter(buf)
+	w := lz4Writers.Get().(*lz4.Writer)
+	w.Reset(buf)
 	_, err := w.Write(src)
 	if err == nil {
 		err = w.Close()
@@ -90,7 +105,21 @@ func compressLZ4(dst, src []byte) []byte {
 	if err != nil {
 		panic(err) // a buffer in memory takes every write
 	}
+	w.Reset(nil)
+	lz4Writers.Put(w)
 	return buf.Bytes()
+}
+
+func decompressLZ4(src []byte) ([]byte, error) {
+	r := lz4Readers.Get().(*lz4.Reader)
+	r.Reset(bytes.NewReader(src))
+	out, err := io.ReadAll(io.LimitReader(r, maxInflated+1))
+	if err == nil && len(out) > maxInflated {
+		err = fmt.Errorf("more than %d bytes", maxInflated)
+	}
+	r.Reset(nil)
+	lz4Readers.Put(r)
+	return out, err
 }
 
 // decompress returns what src holds, in memory of its own unless c is none.
@@ -101,11 +130,7 @@ func decompress(src []byte, c Compression) ([]byte, error) {
 	case CompressionSnappy:
 		return decompressSnappy(src)
 	case CompressionLZ4:
-		out, err := io.ReadAll(io.LimitReader(lz4.NewReader(bytes.NewReader(src)), maxInflated+1))
-		if err == nil && len(out) > maxInflated {
-			err = fmt.Errorf("more than %d bytes", maxInflated)
-		}
-		return out, err
+		return decompressLZ4(src)
 	case CompressionZstd:
 		return zstdDecoder().DecodeAll(src, nil)
 	}
