@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"path"
 	"time"
 
 	"github.com/tailwater/tailwater/eventlog"
@@ -28,8 +29,10 @@ func Open(dir string, opts Options) (*Log, error) {
 			return nil, fmt.Errorf("open log: %w", err)
 		}
 	}
-	if err := l.fs().SyncDir(dir); err != nil {
-		return nil, fmt.Errorf("open log: %w", err)
+	for _, d := range []string{path.Dir(path.Clean(dir)), dir} { // their entries: the log itself, and what is in it (V17)
+		if err := l.fs().SyncDir(d); err != nil {
+			return nil, fmt.Errorf("open log: %w", err)
+		}
 	}
 	rec, err := l.recover()
 	if err != nil {
