@@ -276,8 +276,9 @@ func TestRenamedSegmentIsSyncedBeforeTheJournalGoes(t *testing.T) {
 	}
 }
 
-// TestShownAtOpenIsDurable kills the process between a write and its sync: what
-// the next one finds in the cache and shows must survive a power loss after that.
+// TestShownAtOpenIsDurable fails a sync, whose process then exits: what the next
+// one finds in the cache and shows must survive a power loss after that, although
+// the system takes it for written and a sync alone would do nothing.
 func TestShownAtOpenIsDurable(t *testing.T) {
 	fs := vfs.NewMem()
 	l := mustOpen(t, memOptions(fs))
