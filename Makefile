@@ -30,10 +30,11 @@ demo: build
 kill: build
 	dev/with pg15 redis opensearch -- go run ./internal/lab kill -rounds $(ROUNDS) -seed $(SEED)
 
-# Power loss in the file layer, on an in-memory disk.
+# Power loss and other faults of the file layer, on a disk in memory; FLIP=1000000 flips bits too.
 crash: ROUNDS = 5000
+crash: FLIP ?= 0
 crash:
-	go run ./internal/lab crash -rounds $(ROUNDS) -seed $(SEED)
+	go run ./internal/lab crash -rounds $(ROUNDS) -seed $(SEED) -flip $(FLIP)
 
 # Every row of testdata/cases.tsv of this kind has a test, and it passes.
 cases:

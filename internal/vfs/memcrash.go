@@ -109,11 +109,12 @@ func (m *Mem) Flip(name string, bit int64) {
 	if i == nil || bit/8 >= int64(len(i.data)) {
 		return
 	}
-	if i.shared {
-		i.data, i.shared = slices.Clone(i.data), false
+	if i.shared || i.diskShared || len(i.changes) > 0 {
+		i.data, i.disk = slices.Clone(i.data), slices.Clone(i.data)
+		i.shared, i.diskShared, i.changes = false, false, nil
 	}
 	i.data[bit/8] ^= 1 << (bit % 8)
-	i.disk, i.changes, i.shared, i.diskShared = i.data, nil, true, true
+	i.disk[bit/8] = i.data[bit/8]
 }
 
 func (m *Mem) inode(name string) *memInode {
