@@ -7,7 +7,7 @@ KIND    ?= correctness
 TIME    ?= 1m
 SEED    ?= 1
 
-.PHONY: all build test lint demo kill crash cases docs-check fuzz clean
+.PHONY: all build test lint demo kill crash mutants cases docs-check fuzz clean
 
 all: build
 
@@ -35,6 +35,10 @@ crash: ROUNDS = 5000
 crash: FLIP ?= 0
 crash:
 	go run ./internal/lab crash -rounds $(ROUNDS) -seed $(SEED) -flip $(FLIP)
+
+# Takes out one protection of the log after the other: the tests must notice each.
+mutants:
+	go run ./internal/lab mutants
 
 # Every row of testdata/cases.tsv of this kind has a test, and it passes.
 cases:

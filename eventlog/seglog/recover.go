@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tailwater/tailwater/eventlog"
 	"github.com/tailwater/tailwater/internal/vfs"
 )
 
@@ -134,6 +135,9 @@ func (l *Log) loadCheckpoint(number uint64) (*journalFile, *state, int64, error)
 		s.pos = fileHeaderSize
 	}
 	kind, payload, err := s.next()
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, eventlog.ErrCorrupt) {
+		return nil, nil, 0, err // not read: that says nothing about what is there
+	}
 	if err != nil || kind != kindCheckpoint {
 		return nil, nil, 0, l.unborn(s, fmt.Sprintf("begins with an entry of kind %d (%v)", kind, err))
 	}

@@ -15,6 +15,7 @@ var commands = map[string]func(args []string) error{
 	"crash":      crash,
 	"cases":      cases,
 	"docs-check": docsCheck,
+	"mutants":    mutants,
 }
 
 func main() {
