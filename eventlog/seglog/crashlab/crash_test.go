@@ -32,3 +32,22 @@ func TestMixedHasEveryOperation(t *testing.T) {
 		}
 	}
 }
+
+func TestSweep(t *testing.T) {
+	if _, f := Sweep(1, 3, t.Logf); f.Any() {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestFlipSmall(t *testing.T) {
+	bits, f := FlipSmall(1, 11, t.Logf)
+	if f.Any() || bits < 3000 {
+		t.Errorf("%d bits: %+v", bits, f)
+	}
+}
+
+func TestFlipLarge(t *testing.T) {
+	if f := FlipLarge(1, 3000, t.Logf); f.Any() {
+		t.Errorf("%+v", f)
+	}
+}
