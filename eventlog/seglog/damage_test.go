@@ -202,3 +202,31 @@ func TestPartitionCountIsFrozen(t *testing.T) {
 		}
 	}
 }
+
+// TestFooterDamage flips every bit of a segment's header, footer and trailer:
+// nothing of the segment is shown.
+func TestFooterDamage(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, memOptions(fs))
+	top := mustTopic(t, l, "s.p.t")
+	mustAppend(t, l, top, 0, 20)
+	if err := l.SealAll(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	good := l.segs[partKey{top.ID, 0}][0]
+	idx, err := good.index(fs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bit := int64(0); bit < good.size*8; bit++ {
+		if bit == segmentHeaderSize*8 {
+			bit = idx.end * 8
+		}
+		fs.Flip(good.path, bit)
+		anew := segment{key: good.key, base: good.base, next: good.next, path: good.path, size: good.size}
+		if _, err := anew.index(fs); !errors.Is(err, eventlog.ErrCorrupt) {
+			t.Errorf("bit %d of %d flipped: %v", bit, good.size*8, err)
+		}
+		fs.Flip(good.path, bit)
+	}
+}

@@ -386,11 +386,34 @@ func TestRefusedStaysAway(t *testing.T) {
 	}
 	fs.SetHook(nil)
 	mustAppend(t, l, top, 2, 3) // a shorter entry
-	again := mustOpen(t, memOptions(fs.Crash(nil)))
-	if got := ids(t, again); !slices.Equal(got, numbers(0, 3)) {
-		t.Errorf("after the next append: %v", got)
+	for what, disk := range map[string]*vfs.Mem{"kill": fs.Clone(), "power loss": fs.Crash(nil)} {
+		again := mustOpen(t, memOptions(disk))
+		if got := ids(t, again); !slices.Equal(got, numbers(0, 3)) {
+			t.Errorf("after the next append and a %s: %v", what, got)
+		}
+		if ends := again.EndOffsets(top.ID); ends[0]+ends[1] != 6 {
+			t.Errorf("after the next append and a %s something was cut: end offsets %v", what, ends)
+		}
 	}
-	if ends := again.EndOffsets(top.ID); ends[0]+ends[1] != 6 {
-		t.Errorf("something was cut: end offsets %v", ends)
+}
+
+// TestUnfinishedFileIsRemoved fails a roll when the new file is written whole,
+// then appends: the file before grows only once the new one, which says where it
+// ends, is gone for good.
+func TestUnfinishedFileIsRemoved(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, memOptions(fs))
+	top := mustTopic(t, l, "s.p.t")
+	mustAppend(t, l, top, 0, 2)
+	fs.SetHook(vfs.FailNth(0, func(op vfs.Op) bool { return op.Kind == "sync" }, syscall.ENOSPC))
+	if err := l.Roll(context.Background()); !errors.Is(err, eventlog.ErrFull) {
+		t.Fatalf("Roll = %v", err)
+	}
+	fs.SetHook(nil)
+	mustAppend(t, l, top, 2, 4)
+	for what, disk := range map[string]*vfs.Mem{"kill": fs.Clone(), "power loss": fs.Crash(nil)} {
+		if got := ids(t, mustOpen(t, memOptions(disk))); !slices.Equal(got, numbers(0, 4)) {
+			t.Errorf("after a %s: %v", what, got)
+		}
 	}
 }

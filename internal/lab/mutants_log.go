@@ -16,7 +16,7 @@ var logMutants = []mutant{
 	{
 		"V17-new-file-is-not-synced", "eventlog/seglog/write.go",
 		"if err = f.Sync(); err == nil {", "if err == nil {",
-		seglogDir, "TestV17DirectorySyncedBeforeAck",
+		seglogDir, "TestV18EntryWrittenOnlyAfterSync",
 	},
 	{
 		"V17-directory-of-new-file-is-not-synced", "eventlog/seglog/write.go",
@@ -29,18 +29,13 @@ var logMutants = []mutant{
 		seglogDir, "TestV17DirectorySyncedBeforeAck",
 	},
 	{
-		"V18-next-entry-before-the-sync", "eventlog/seglog/write.go",
-		"if err := l.sync(); err != nil {\n\t\treturn errors.Join(err, l.tryCut())", "if err := l.sync(); l.w.end%2 == 0 && err != nil {\n\t\treturn errors.Join(err, l.tryCut())",
-		seglogDir, "TestFailedSyncIsTheEnd",
-	},
-	{
 		"V18-two-entries-one-sync", "eventlog/seglog/write.go",
 		"if err := l.w.f.Sync(); err != nil {", "if l.counts.syncs++; l.counts.syncs%2 == 0 {\n\t\treturn nil\n\t}\n\tif err := l.w.f.Sync(); err != nil {",
 		seglogDir, "TestV18EntryWrittenOnlyAfterSync",
 	},
 	{
 		"V18-good-entry-behind-is-not-looked-for", "eventlog/seglog/recover.go",
-		"if found {\n\t\t\t\tbad.Reason", "if false {\n\t\t\t\tbad.Reason",
+		"if found {\n\t\t\t\tbad.Reason", "if found && false {\n\t\t\t\tbad.Reason",
 		seglogDir, "TestV18BadEntryWithGoodBehindIsDamage",
 	},
 	{
@@ -68,7 +63,7 @@ var logMutants = []mutant{
 	},
 	{
 		"V19-used-file-is-dropped", "eventlog/seglog/recover.go",
-		"} else if found {\n\t\treturn s.corrupt(reason", "} else if false {\n\t\treturn s.corrupt(reason",
+		"} else if found {\n\t\treturn s.corrupt(reason", "} else if found && false {\n\t\treturn s.corrupt(reason",
 		seglogDir, "TestV19NewestFileWithoutCheckpointIsDropped",
 	},
 	{
@@ -107,13 +102,13 @@ var logMutants = []mutant{
 		seglogDir, "TestV20ClockIsRefused",
 	},
 	{
-		"hole-in-the-journal", "eventlog/seglog/recover.go",
-		"if numbers[i] != numbers[i-1]+1 {", "if false {",
-		seglogDir, "TestMissingFileIsDamage",
+		"closed-file-ends-where-it-does-on-disk", "eventlog/seglog/recover.go",
+		"l.files[i].size = ends[i+1]", "_ = ends[i+1]",
+		crashlabDir, "TestSweep",
 	},
 	{
-		"segments-without-a-journal", "eventlog/seglog/recover.go",
-		"if rec.fresh && len(l.segs) > 0 {", "if false {",
+		"hole-in-the-journal", "eventlog/seglog/recover.go",
+		"if numbers[i] != numbers[i-1]+1 {", "if false {",
 		seglogDir, "TestMissingFileIsDamage",
 	},
 	{
@@ -128,7 +123,7 @@ var logMutants = []mutant{
 	},
 	{
 		"read-error-is-damage", "eventlog/seglog/recover.go",
-		"if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, eventlog.ErrCorrupt) {", "if false {",
+		"if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, eventlog.ErrCorrupt) {", "if err != nil && !errors.Is(err, eventlog.ErrCorrupt) && false {",
 		seglogDir, "TestReadErrorIsNotDamage",
 	},
 
@@ -146,12 +141,12 @@ var logMutants = []mutant{
 	{
 		"checksum-of-a-footer", "eventlog/seglog/segment.go",
 		"if crc32.Checksum(footer, castagnoli) != binary.LittleEndian.Uint32(trailer[4:]) {", "if false {",
-		crashlabDir, "TestFlipSmall",
+		seglogDir, "TestFooterDamage",
 	},
 	{
 		"header-of-a-segment", "eventlog/seglog/segment.go",
-		"if string(head) != string(appendSegmentHeader(nil, s.key)) {", "if false {",
-		seglogDir, "TestMisplacedSegmentsAreDamage",
+		"if string(head) != string(appendSegmentHeader(nil, s.key)) {", "if len(head) == 0 {",
+		seglogDir, "TestFooterDamage",
 	},
 	{
 		"seed-of-a-file", "eventlog/seglog/entry.go",
@@ -168,7 +163,7 @@ var logMutants = []mutant{
 	{
 		"directory-of-segments-is-not-synced", "eventlog/seglog/seal.go",
 		"for _, dir := range slices.Sorted(maps.Keys(dirs)) {", "for _, dir := range []string{} {",
-		seglogDir, "TestRenamedSegmentIsSyncedBeforeTheJournalGoes",
+		seglogDir, "TestSealingSurvivesACrashAnywhere",
 	},
 	{
 		"directory-of-an-earlier-round-is-not-synced", "eventlog/seglog/seal.go",
@@ -205,7 +200,7 @@ var logMutants = []mutant{
 	{
 		"unfinished-file-stays", "eventlog/seglog/write.go",
 		"if l.w.stray != \"\" {", "if false {",
-		crashlabDir, "TestSweep",
+		seglogDir, "TestUnfinishedFileIsRemoved",
 	},
 	{
 		"log-goes-on-after-a-failed-sync", "eventlog/seglog/write.go",
