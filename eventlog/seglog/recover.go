@@ -91,6 +91,12 @@ func (l *Log) loadJournal(numbers []uint64) (*state, recovered, error) {
 			}
 			break
 		}
+		if errors.Is(err, errNoCheckpoint) {
+			err = &CorruptError{Path: l.path("journal/" + journalName(n)), Reason: fmt.Sprintf("%v, and it is not the newest file", err)}
+		}
+		if err == nil && i > 0 && st.id != states[0].id {
+			err = &CorruptError{Path: f.path, Pos: fileHeaderSize, Reason: fmt.Sprintf("checkpoint of log %x, the files before it are of %x", st.id, states[0].id)}
+		}
 		if err != nil {
 			return nil, recovered{}, err
 		}
@@ -159,7 +165,7 @@ func (l *Log) unborn(s *entryScanner, reason string) error {
 	} else if found {
 		return s.corrupt(reason + ", with good entries behind it")
 	}
-	return fmt.Errorf("%s: %s: %w", s.path, reason, errNoCheckpoint)
+	return fmt.Errorf("%s: %w", reason, errNoCheckpoint)
 }
 
 // dropUnborn removes a newest file that never held anything.

@@ -181,6 +181,7 @@ func (s *sealer) read(ctx context.Context, files []*journalFile) error {
 }
 
 func (s *sealer) readFile(ctx context.Context, f vfs.File, file *journalFile) error {
+	next := file.ordinal
 	scan := newScanner(f, file.path, file.number, file.body, file.size)
 	for ctx.Err() == nil {
 		pos := scan.pos
@@ -195,6 +196,12 @@ func (s *sealer) readFile(ctx context.Context, f vfs.File, file *journalFile) er
 			continue
 		}
 		g, err := decodeTransactions(kind, payload)
+		if err == nil && len(g.rows) > 0 && g.first != next {
+			err = fmt.Errorf("transaction %d where %d was due", g.first, next)
+		}
+		if err == nil {
+			next += uint64(len(g.rows))
+		}
 		if err == nil && g.stream != nil {
 			err = s.stream(ctx, g.stream)
 		} else if err == nil {

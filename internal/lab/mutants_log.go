@@ -126,6 +126,33 @@ var logMutants = []mutant{
 		"if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, eventlog.ErrCorrupt) {", "if err != nil && !errors.Is(err, eventlog.ErrCorrupt) && false {",
 		seglogDir, "TestReadErrorIsNotDamage",
 	},
+	{
+		"oldest-file-is-missing", "eventlog/seglog/segments.go",
+		"if sealed >= first.ordinal || (first.ordinal-sealed)%eventlog.ForeignSkip == 0 {", "if sealed+first.ordinal >= 0 {",
+		crashlabDir, "TestFileFaults",
+	},
+	{
+		"file-of-another-log", "eventlog/seglog/recover.go",
+		"if err == nil && i > 0 && st.id != states[0].id {", "if err == nil && i > 0 && st.id != states[0].id && false {",
+		crashlabDir, "TestFileInPlaceOfAnother",
+	},
+	{
+		"file-in-the-middle-without-a-checkpoint", "eventlog/seglog/recover.go",
+		"		if errors.Is(err, errNoCheckpoint) {
+			err = &Corrupt", "		if false {
+			err = &Corrupt",
+		crashlabDir, "TestFileCutAnywhere",
+	},
+	{
+		"segment-of-another-range", "eventlog/seglog/segment.go",
+		"first < s.base || last >= s.next {", "first < s.base && last >= s.next {",
+		crashlabDir, "TestFileInPlaceOfAnother",
+	},
+	{
+		"groups-out-of-order", "eventlog/seglog/journalcursor.go",
+		"if g.first != c.at {", "if g.first < c.at {",
+		crashlabDir, "TestFileFaults",
+	},
 
 	// Checksums.
 	{

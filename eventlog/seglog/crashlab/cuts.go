@@ -39,12 +39,12 @@ func Cuts(seed int64, stride int, report reporter) (runs int, all Faults) {
 	for at := int64(0); at <= size && !l.faults.Any(); at += int64(stride) {
 		for _, behind := range []string{"nothing", "zeros", "noise"} {
 			runs++
-			n := 0
-			for n < len(ends) && ends[n] <= at {
-				n++
-			}
 			disk := l.fs.Clone()
 			cutFile(disk, name, at, size, behind, l.rng)
+			whole, n := samePrefix(l.fs, disk, name), 0 // zeros behind the cut may be what was there
+			for n < len(ends) && ends[n] <= whole {
+				n++
+			}
 			if what := l.showsPrefix(disk, n); what != "" {
 				l.wrong("cut at byte %d of %d, %s behind it: %s", at, size, behind, what)
 			}
@@ -86,6 +86,22 @@ func cutFile(fs *vfs.Mem, name string, at, size int64, behind string, rng *rand.
 	if err != nil {
 		panic(err) // the file system in memory, without a hook
 	}
+}
+
+// samePrefix returns how many bytes two disks have in common at the start of a file.
+func samePrefix(a, b *vfs.Mem, name string) (n int64) {
+	x, err := vfs.ReadFile(a, name)
+	if err != nil {
+		panic(err) // as above
+	}
+	y, err := vfs.ReadFile(b, name)
+	if err != nil {
+		panic(err)
+	}
+	for int(n) < min(len(x), len(y)) && x[n] == y[n] {
+		n++
+	}
+	return n
 }
 
 // showsPrefix opens a log and tells what keeps it from being that of the model's first n transactions, and a good one.
