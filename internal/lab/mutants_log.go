@@ -138,9 +138,7 @@ var logMutants = []mutant{
 	},
 	{
 		"file-in-the-middle-without-a-checkpoint", "eventlog/seglog/recover.go",
-		"		if errors.Is(err, errNoCheckpoint) {
-			err = &Corrupt", "		if false {
-			err = &Corrupt",
+		"\t\tif errors.Is(err, errNoCheckpoint) {\n\t\t\terr = &Corrupt", "\t\tif false {\n\t\t\terr = &Corrupt",
 		crashlabDir, "TestFileCutAnywhere",
 	},
 	{
