@@ -30,3 +30,39 @@ func TestSmallBatchesTakeLittleMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestBombs decompresses what says that it holds gigabytes, or holds a lot: no
+// more memory is taken than the bytes can be worth.
+func TestBombs(t *testing.T) {
+	zeros := make([]byte, 8<<20)
+	big := compress(nil, zeros, CompressionZstd)
+	for _, tt := range []struct {
+		name string
+		c    Compression
+		src  []byte
+		most uint64 // bytes allocated
+		ok   bool
+	}{
+		{"zstd that says 900 MiB", CompressionZstd, []byte{0x28, 0xb5, 0x2f, 0xfd, 0xa0, 0, 0, 0x40, 0x38, 1, 0, 0}, 1 << 20, false},
+		{"zstd that says 16 EiB", CompressionZstd, append([]byte{0x28, 0xb5, 0x2f, 0xfd, 0xe0}, bytes.Repeat([]byte{0xff}, 12)...), 1 << 20, false},
+		{"zstd cut short", CompressionZstd, big[:len(big)/2], 32 << 20, false},
+		{"zstd of zeros", CompressionZstd, big, 32 << 20, true},
+		{"two frames of zstd", CompressionZstd, append(bytes.Clone(big), big...), 160 << 20, true},
+		{"lz4 of zeros", CompressionLZ4, compress(nil, zeros, CompressionLZ4), 80 << 20, true},
+		{"snappy that says 4 GiB", CompressionSnappy, []byte{0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0}, 1 << 20, false},
+		{"snappy of zeros", CompressionSnappy, compress(nil, zeros, CompressionSnappy), 80 << 20, true},
+		{"another codec", Compression(1), []byte{0x1f, 0x8b, 8}, 1 << 20, false},
+		{"zstd called lz4", CompressionLZ4, big, 1 << 20, false},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		out, err := decompress(tt.src, tt.c)
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; got > tt.most {
+			t.Errorf("%s: %d bytes allocated", tt.name, got)
+		}
+		if tt.ok != (err == nil) || tt.ok && len(out)%len(zeros) != 0 {
+			t.Errorf("%s: %d bytes, %v", tt.name, len(out), err)
+		}
+	}
+}

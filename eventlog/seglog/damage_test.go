@@ -2,8 +2,11 @@ package seglog
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -228,5 +231,123 @@ func TestFooterDamage(t *testing.T) {
 			t.Errorf("bit %d of %d flipped: %v", bit, good.size*8, err)
 		}
 		fs.Flip(good.path, bit)
+	}
+}
+
+// TestGroupsOutOfOrder swaps two groups of a closed file: reading, sealing and
+// Check find it, each for itself.
+func TestGroupsOutOfOrder(t *testing.T) {
+	fs := vfs.NewMem()
+	opts := memOptions(fs)
+	opts.TailBytes = 1
+	l := mustOpen(t, opts)
+	top := mustTopic(t, l, "s.p.t")
+	begin := l.w.end
+	mustAppend(t, l, top, 0, 1)
+	second := l.w.end
+	mustAppend(t, l, top, 1, 2)
+	path, end := l.w.file.path, l.w.end
+	if err := l.Roll(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, l, top, 2, 3)
+	b, err := vfs.ReadFile(fs, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, fs, path, slices.Concat(b[:begin], b[second:end], b[begin:second], b[end:]))
+
+	again := mustOpen(t, opts)
+	r, err := again.Read(eventlog.ReadSpec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if tx, err := r.Next(); !errors.Is(err, eventlog.ErrCorrupt) {
+		t.Errorf("a reader shows %+v, %v", tx, err)
+	}
+	if err := again.SealAll(context.Background()); !errors.Is(err, eventlog.ErrCorrupt) {
+		t.Errorf("SealAll = %v", err)
+	}
+	found := 0
+	if _, err := again.Check(context.Background(), func(error) { found++ }); err != nil || found != 1 {
+		t.Errorf("Check finds %d, %v", found, err)
+	}
+}
+
+// TestFileOfAnotherLog puts a file of a log in the place of the same of another
+// one with transactions of the same sizes.
+func TestFileOfAnotherLog(t *testing.T) {
+	disks := [2]*vfs.Mem{vfs.NewMem(), vfs.NewMem()}
+	for i, fs := range disks {
+		l := mustOpen(t, memOptions(fs))
+		top := mustTopic(t, l, "s.p.t")
+		for n := range 3 {
+			mustAppend(t, l, top, 10+2*n+i, 10+2*n+i+1)
+			if err := l.Roll(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, number := range []uint64{1, 2, 3} {
+		disk := disks[0].Clone()
+		b, err := vfs.ReadFile(disks[1], "log/journal/"+journalName(number))
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, disk, "log/journal/"+journalName(number), b)
+		if _, err := Open("log", memOptions(disk)); !errors.Is(err, eventlog.ErrCorrupt) {
+			t.Errorf("file %d of another log: Open = %v", number, err)
+		}
+	}
+}
+
+// TestLengthsAreBounded gives every length of the formats values out of range: an
+// error, before memory is taken for it.
+func TestLengthsAreBounded(t *testing.T) {
+	b := journalBytes(t)
+	var heads []int
+	for pos := fileHeaderSize; pos < len(b); pos += entryHeaderSize + int(decodeEntryHead(b[pos:]).n) {
+		heads = append(heads, pos)
+	}
+	lengths := []uint64{0, 1, math.MaxInt32, 1 << 31, math.MaxUint32, 1 << 62, 1 << 63, math.MaxUint64}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for _, pos := range heads {
+		kind, payload, err := decodeEntry(b[pos:], seedOf(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range lengths {
+			bad := slices.Clone(b[pos:])
+			binary.LittleEndian.PutUint32(bad[4:], uint32(n))
+			if _, _, err := decodeEntry(bad, seedOf(1)); err == nil {
+				t.Errorf("entry with length %d is taken", n)
+			}
+			for at := range payload { // every field that may be a length becomes this one
+				bad := slices.Concat(payload[:at], binary.AppendUvarint(nil, n), payload[at+1:])
+				switch kind {
+				case kindGroup:
+					if g, err := decodeGroup(bad); err == nil {
+						appendTxRecords(nil, g)
+					}
+				case kindCheckpoint:
+					decodeCheckpoint(bad)
+				}
+			}
+		}
+	}
+	idx := segmentIndex{batches: []segmentBatch{{base: 1, pos: 16}, {base: 9, pos: 900, before: 7}}, records: 2, maxCSN: 9}
+	footer := idx.append(nil)
+	footer = footer[:len(footer)-segmentTrailerSize]
+	for _, n := range lengths {
+		for at := range footer {
+			decodeSegmentFooter(slices.Concat(footer[:at], binary.AppendUvarint(nil, n), footer[at+1:]))
+			decodeIndex(slices.Concat(footer[:at], binary.AppendUvarint(nil, n), footer[at+1:]))
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 256<<20 {
+		t.Errorf("%d bytes allocated for some thousand small inputs", got)
 	}
 }

@@ -134,7 +134,7 @@ var logMutants = []mutant{
 	{
 		"file-of-another-log", "eventlog/seglog/recover.go",
 		"if err == nil && i > 0 && st.id != states[0].id {", "if err == nil && i > 0 && st.id != states[0].id && false {",
-		crashlabDir, "TestFileInPlaceOfAnother",
+		seglogDir, "TestFileOfAnotherLog",
 	},
 	{
 		"file-in-the-middle-without-a-checkpoint", "eventlog/seglog/recover.go",
@@ -149,7 +149,18 @@ var logMutants = []mutant{
 	{
 		"groups-out-of-order", "eventlog/seglog/journalcursor.go",
 		"if g.first != c.at {", "if g.first < c.at {",
-		crashlabDir, "TestFileFaults",
+		seglogDir, "TestGroupsOutOfOrder",
+	},
+
+	{
+		"groups-are-sealed-out-of-order", "eventlog/seglog/seal.go",
+		"if err == nil && len(g.rows) > 0 && g.first != next {", "if err == nil && len(g.rows) > 0 && g.first != next && false {",
+		seglogDir, "TestGroupsOutOfOrder",
+	},
+	{
+		"groups-are-checked-out-of-order", "eventlog/seglog/check.go",
+		"return records, (*st).applyGroup(g)", "return records, nil",
+		seglogDir, "TestGroupsOutOfOrder",
 	},
 
 	// Checksums.
