@@ -41,6 +41,8 @@ func Run(t *testing.T, b Backend) {
 		{"Skip", testSkip},
 		{"Changed", testChanged},
 		{"Slow reader", testSlowReader},
+		{"Fan-out", testFanOut},
+		{"Replay", testReplay},
 		{"Whole transactions under concurrency", testConcurrent},
 		{"Cancelled append", testCancelled},
 		{"Streams in order", testStreamOrder},

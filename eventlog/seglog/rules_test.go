@@ -284,3 +284,36 @@ func TestV22MarkIsSyncedBeforeItIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// TestTooLargeFailsAlone appends what no entry can hold beside others: those go
+// through, in order, and no place is left for it.
+func TestTooLargeFailsAlone(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, memOptions(fs))
+	top := mustTopic(t, l, "s.p.t")
+	for n := range 9 {
+		mustAppend(t, l, top, n, n+1)
+		if n != 4 {
+			continue
+		}
+		tx := transaction(top, 1000)
+		tx.Records[0].Value = make([]byte, eventlog.MaxRecord+1) // never touched, so it takes no memory
+		if err := l.Append(context.Background(), []*eventlog.Tx{tx}); err == nil || errors.Is(err, eventlog.ErrFull) {
+			t.Errorf("Append of a record of %d bytes = %v", len(tx.Records[0].Value), err)
+		}
+		tx.Records[0].Value = tx.Records[0].Value[:1<<29]
+		for range 4 { // together they are too large
+			tx.Records = append(tx.Records, tx.Records[0])
+		}
+		if err := l.Append(context.Background(), []*eventlog.Tx{tx}); !errors.Is(err, eventlog.ErrTooLarge) {
+			t.Errorf("Append of %d records of 512 MiB = %v, want ErrTooLarge", len(tx.Records), err)
+		}
+	}
+	again := mustOpen(t, memOptions(fs.Crash(nil)))
+	if got := ids(t, again); !slices.Equal(got, numbers(0, 9)) {
+		t.Errorf("the log holds %v", got)
+	}
+	if ends := again.EndOffsets(top.ID); ends[0]+ends[1] != 18 {
+		t.Errorf("end offsets %v after nine transactions of two records", ends)
+	}
+}

@@ -153,8 +153,8 @@ func (l *Log) sealFiles(ctx context.Context, files []*journalFile) error {
 		err = s.finish()
 	}
 	if err != nil {
-		for _, w := range s.parts {
-			w.abandon()
+		for _, k := range slices.SortedFunc(maps.Keys(s.parts), comparePartKeys) {
+			s.parts[k].abandon()
 		}
 		return err
 	}

@@ -3,6 +3,7 @@ package crashlab
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -50,13 +51,21 @@ func Round(seed, round uint64, report func(format string, args ...any)) Faults {
 	return l.faults
 }
 
+// traceOp, if set, sees each operation of a session.
+var traceOp func(op string)
+
 // session opens the log, compares, works, and leaves the disk behind. Its fault
 // may strike in any of these.
 func (l *life) session(s strike, work func()) {
 	if l.strike = s; s.fault != diskByte {
 		l.fs.SetSpace(-1) // else what the session before had full may be so still
 	}
-	l.fs.SetHook(func(op vfs.Op) (int, error) { return l.strike.hook(l.fs, op) })
+	l.fs.SetHook(func(op vfs.Op) (int, error) {
+		if traceOp != nil {
+			traceOp(fmt.Sprint(op))
+		}
+		return l.strike.hook(l.fs, op)
+	})
 	if l.open() && l.compare() {
 		work()
 	}
