@@ -15,6 +15,9 @@ type Backend struct {
 	Reopen func(t *testing.T, l eventlog.Log) eventlog.Log
 	// Settle moves all that it can out of the live part (seals it); may be nil.
 	Settle func(t *testing.T, l eventlog.Log)
+	// Crash opens a log again after a power loss in which all that was not durable
+	// is gone; may be nil.
+	Crash func(t *testing.T, l eventlog.Log) eventlog.Log
 }
 
 // Run checks the contract of eventlog.Log on a backend.
