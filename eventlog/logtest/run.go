@@ -54,6 +54,15 @@ func Run(t *testing.T, b Backend) {
 		{"Read from inside a stream", testStreamFrom},
 		{"Stream in pieces", testStreamPieces},
 		{"Closed", testClosed},
+		{"Empty", testEmpty},
+		{"Unknown", testUnknown},
+		{"Start anywhere", testLookup},
+		{"Start at the end", testEnds},
+		{"Sizes", testSizes},
+		{"Times go back", testOrderOfTimes},
+		{"Order by seq", testSeqOrder},
+		{"Many topics", testManyTopics},
+		{"No key", testNoKey},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.test(newHarness(t, b, false)) })
 		if b.Settle != nil {

@@ -317,3 +317,43 @@ func TestTooLargeFailsAlone(t *testing.T) {
 		t.Errorf("end offsets %v after nine transactions of two records", ends)
 	}
 }
+
+// TestReadAtGap starts in the gap that a cut leaves: the next record behind it comes.
+func TestReadAtGap(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, memOptions(fs))
+	top := mustTopic(t, l, "s.p.t")
+	mustAppend(t, l, top, 0, 5)
+	name, size := newestJournal(fs)
+	cut(t, fs, name, size-1)
+	l = mustOpen(t, memOptions(fs))
+	p := eventlog.PartitionOf([]byte("k"), 2)
+	gap := l.EndOffsets(top.ID)[p] - eventlog.ForeignSkip
+	mustAppend(t, l, top, 5, 7)
+	for _, when := range []string{"in the journal", "sealed", "after a restart"} {
+		for _, from := range []eventlog.Offset{gap, gap + 1, gap + 1<<31, gap + eventlog.ForeignSkip - 1, gap + eventlog.ForeignSkip} {
+			r, err := l.ReadPartition(top.ID, p, from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rec, ok, err := r.Next(); !ok || err != nil || rec.Offset != gap+eventlog.ForeignSkip || string(rec.Value) != "5" {
+				t.Errorf("%s, from %d: %+v, %v, %v", when, from, rec, ok, err)
+			}
+			r.Close()
+			reader, err := l.Read(eventlog.ReadSpec{Topics: []eventlog.TopicID{top.ID}, From: map[eventlog.TopicID][]eventlog.Offset{top.ID: {from, from}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tx, err := reader.Next(); err != nil || tx == nil || tx.ID != "5" {
+				t.Errorf("%s, from offsets %d: %+v, %v", when, from, tx, err)
+			}
+			reader.Close()
+		}
+		if err := l.SealAll(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if when == "sealed" {
+			l = mustOpen(t, memOptions(fs.Crash(nil)))
+		}
+	}
+}
