@@ -397,6 +397,47 @@ func TestRefusedStaysAway(t *testing.T) {
 	}
 }
 
+// TestRefusedWithoutSpaceForTheCut: where not even the cut can be made durable, a
+// power loss may show the refused transaction, but only whole; the kill of the
+// process does not.
+func TestRefusedWithoutSpaceForTheCut(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, memOptions(fs))
+	top := mustTopic(t, l, "s.p.t")
+	mustAppend(t, l, top, 0, 2)
+	fs.SetHook(func(op vfs.Op) (int, error) {
+		if op.Kind == "sync" {
+			return 0, syscall.ENOSPC
+		}
+		return 0, nil
+	})
+	if err := appendN(l, top, 2); !errors.Is(err, eventlog.ErrFull) {
+		t.Fatalf("Append = %v", err)
+	}
+	fs.SetHook(nil)
+	if got := ids(t, mustOpen(t, memOptions(fs.Clone()))); !slices.Equal(got, numbers(0, 2)) {
+		t.Errorf("after a kill: %v", got)
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	whole := 0
+	for range 200 {
+		switch got := ids(t, mustOpen(t, memOptions(fs.Crash(rng)))); len(got) {
+		case 3:
+			whole++
+			fallthrough
+		case 2:
+			if !slices.Equal(got, numbers(0, len(got))) {
+				t.Fatalf("after power loss: %v", got)
+			}
+		default:
+			t.Fatalf("after power loss: %v", got)
+		}
+	}
+	if whole == 0 {
+		t.Error("never whole: say so where ErrFull is described")
+	}
+}
+
 // TestUnfinishedFileIsRemoved fails a roll when the new file is written whole,
 // then appends: the file before grows only once the new one, which says where it
 // ends, is gone for good.

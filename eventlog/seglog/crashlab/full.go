@@ -80,4 +80,5 @@ func (l *life) resumes() {
 			l.wrong("%s with space again: %v", name, err)
 		}
 	}
+	l.doubtful = nil
 }

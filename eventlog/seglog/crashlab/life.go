@@ -25,6 +25,9 @@ type life struct {
 	faults Faults
 	spools []*spooled // streamed transactions in progress
 	values int        // largest size of a record's value
+	// doubtful are transactions refused for want of space, or by another fault,
+	// since the last entry was written: a power loss may leave them whole.
+	doubtful []string
 }
 
 // newLife makes a life in an empty file system; rng decides what is written.
@@ -70,6 +73,10 @@ func (l *life) session(s strike, work func()) {
 		work()
 	}
 	l.fs.SetHook(nil)
+	for _, id := range l.doubtful {
+		l.model.byID[id].fate = unknown
+	}
+	l.doubtful = nil
 	switch {
 	case l.strike.crashed != nil:
 		l.fs = l.strike.crashed

@@ -15,6 +15,7 @@ type operation struct {
 	name   string
 	weight int // how often it is chosen in a random life
 	run    func(l *life) error
+	writes bool // it surely writes an entry, before which what was refused is cut off durably
 }
 
 // operations is all that a life does. One added here must have a place in the
@@ -23,16 +24,16 @@ var operations []operation
 
 func init() { // not a literal: look's opening refers to it
 	operations = []operation{
-		{"append", 30, (*life).append},
-		{"stream", 12, (*life).stream},
-		{"topic", 2, (*life).ensureTopic},
-		{"mark", 4, (*life).saveMark},
-		{"roll", 1, func(l *life) error { return l.log.Roll(context.Background()) }},
-		{"seal", 2, func(l *life) error { return l.log.Seal(context.Background(), int64(l.rng.IntN(8000))) }},
-		{"seal all", 2, func(l *life) error { return l.log.SealAll(context.Background()) }},
-		{"skip", 1, (*life).skip},
-		{"check", 1, (*life).check},
-		{"look", 1, (*life).look},
+		{"append", 30, (*life).append, true},
+		{"stream", 12, (*life).stream, false},
+		{"topic", 2, (*life).ensureTopic, false},
+		{"mark", 4, (*life).saveMark, true},
+		{"roll", 1, func(l *life) error { return l.log.Roll(context.Background()) }, false},
+		{"seal", 2, func(l *life) error { return l.log.Seal(context.Background(), int64(l.rng.IntN(8000))) }, false},
+		{"seal all", 2, func(l *life) error { return l.log.SealAll(context.Background()) }, false},
+		{"skip", 1, (*life).skip, true},
+		{"check", 1, (*life).check, false},
+		{"look", 1, (*life).look, false},
 	}
 }
 
@@ -72,6 +73,9 @@ func (l *life) work() {
 // do does one operation; false if the session is over.
 func (l *life) do(op operation) bool {
 	err := op.run(l)
+	if err == nil && op.writes {
+		l.doubtful = nil
+	}
 	switch {
 	case l.strike.crashed != nil:
 		return false
@@ -180,6 +184,9 @@ func (l *life) append() error {
 	}
 	for _, tx := range group {
 		l.model.add(tx, f)
+		if f == refused {
+			l.doubtful = append(l.doubtful, tx.ID)
+		}
 	}
 	return err
 }

@@ -117,6 +117,9 @@ func (l *life) commitStream(p *spooled) error {
 		}
 	}
 	l.model.add(want, f)
+	if f == refused {
+		l.doubtful = append(l.doubtful, want.ID)
+	}
 	l.model.byID[p.id].unplaced = true
 	return err
 }
