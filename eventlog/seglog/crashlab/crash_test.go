@@ -34,14 +34,14 @@ func TestMixedHasEveryOperation(t *testing.T) {
 }
 
 func TestSweep(t *testing.T) {
-	if _, f := Sweep(1, 3, t.Logf); f.Any() {
+	if _, f := Sweep(1, 9, t.Logf); f.Any() {
 		t.Errorf("%+v", f)
 	}
 }
 
 func TestFlipSmall(t *testing.T) {
-	bits, f := FlipSmall(1, 11, t.Logf)
-	if f.Any() || bits < 3000 {
+	bits, f := FlipSmall(1, 29, t.Logf)
+	if f.Any() || bits < 2000 {
 		t.Errorf("%d bits: %+v", bits, f)
 	}
 }
@@ -53,7 +53,7 @@ func TestFlipLarge(t *testing.T) {
 }
 
 func TestCuts(t *testing.T) {
-	if runs, f := Cuts(1, 13, t.Logf); f.Any() || runs < 500 {
+	if runs, f := Cuts(1, 37, t.Logf); f.Any() || runs < 200 {
 		t.Errorf("%d runs: %+v", runs, f)
 	}
 }
