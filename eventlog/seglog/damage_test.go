@@ -109,10 +109,10 @@ func TestMisplacedSegmentsAreDamage(t *testing.T) {
 	other := l.segs[partKey{top.ID, 1 - p}][0]
 
 	for what, name := range map[string]string{
-		"a copy that overlaps":      segmentName(p, seg.base+1, seg.next),
-		"beyond the journal's end":  segmentName(p, seg.base, seg.next+100),
-		"of a partition not known":  segmentName(7, 0, 1),
-		"behind the journal's ends": segmentName(1-p, other.next+5, other.next+6),
+		"a copy that overlaps":      segmentName(p, seg.base+1, seg.next, 0),
+		"beyond the journal's end":  segmentName(p, seg.base, seg.next+100, 0),
+		"of a partition not known":  segmentName(7, 0, 1, 0),
+		"behind the journal's ends": segmentName(1-p, other.next+5, other.next+6, 0),
 	} {
 		disk := fs.Clone()
 		copyFile(t, disk, seg.path, dir+name)

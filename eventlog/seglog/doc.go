@@ -42,7 +42,7 @@
 //     A newest file without a whole checkpoint never held anything and is dropped (V19).
 //   - A closed file ends where the checkpoint of the next one says. Transactions follow
 //     each other without a gap inside a file; between files only a cut leaves one.
-//   - _tx always has a segment once anything was sealed: it says where the journal begins.
+//   - The sealed rows of _tx reach to where the journal begins, unless retention has deleted them all.
 //   - An offset, once assigned, is never reused or moved; sealing and compaction leave gaps.
 //   - A streamed file's contents are durable before it gets its name, its name
 //     before an entry adopts it. It goes after its journal file has gone, durably.

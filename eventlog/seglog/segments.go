@@ -154,15 +154,16 @@ func (l *Log) checkSegments() error {
 	return l.checkBeginning()
 }
 
-// checkBeginning reports a journal whose oldest files are missing: each
-// transaction before the first file has its row in a segment of _tx, which never
-// loses its last one. Only cuts leave a gap, of known size (V20).
+// checkBeginning reports a journal whose oldest files are missing: the sealed rows
+// of _tx reach to the first file. Only cuts leave a gap, of known size (V20).
+// Where retention has deleted all rows there is nothing to compare with.
 func (l *Log) checkBeginning() error {
-	if len(l.files) == 0 {
+	rows := partKey{txTopic, 0}
+	if len(l.files) == 0 || len(l.segs[rows]) == 0 && l.st.marks[txStartMark] != nil {
 		return nil
 	}
 	first := l.files[0]
-	sealed := uint64(l.sealedEnd(partKey{txTopic, 0}))
+	sealed := uint64(l.sealedEnd(rows))
 	if sealed >= first.ordinal || (first.ordinal-sealed)%eventlog.ForeignSkip == 0 {
 		return nil
 	}
