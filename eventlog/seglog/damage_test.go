@@ -103,16 +103,17 @@ func TestMisplacedSegmentsAreDamage(t *testing.T) {
 	if err := l.SealAll(context.Background()); err != nil {
 		t.Fatal(err)
 	}
+	mustAppend(t, l, top, 20, 25)
 	p := eventlog.PartitionOf([]byte("k"), 2)
 	seg := l.segs[partKey{top.ID, p}][0]
 	dir := seg.path[:strings.LastIndexByte(seg.path, '/')+1]
 	other := l.segs[partKey{top.ID, 1 - p}][0]
 
 	for what, name := range map[string]string{
-		"a copy that overlaps":      segmentName(p, seg.base+1, seg.next, 0),
+		"a copy that overlaps":      segmentName(p, seg.base+1, seg.next+1, 0),
 		"beyond the journal's end":  segmentName(p, seg.base, seg.next+100, 0),
 		"of a partition not known":  segmentName(7, 0, 1, 0),
-		"behind the journal's ends": segmentName(1-p, other.next+5, other.next+6, 0),
+		"behind the journal's ends": segmentName(1-p, other.next+50, other.next+51, 0),
 	} {
 		disk := fs.Clone()
 		copyFile(t, disk, seg.path, dir+name)
