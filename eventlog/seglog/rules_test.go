@@ -158,6 +158,13 @@ func TestV19SealedRowsAreNotWrittenAgain(t *testing.T) {
 	if got := ids(t, again); !slices.Equal(got, numbers(0, 15)) {
 		t.Errorf("transactions %v", got)
 	}
+	for k, segs := range again.segs {
+		for i := 1; i < len(segs); i++ {
+			if segs[i].base < segs[i-1].next {
+				t.Errorf("topic %d partition %d: segment from %d behind one to %d", k.topic, k.partition, segs[i].base, segs[i-1].next)
+			}
+		}
+	}
 	again = mustOpen(t, memOptions(fs.Crash(nil))) // segments that overlap would be refused
 	if again.Stats().SegmentBytes == 0 {
 		t.Error("nothing was sealed")
