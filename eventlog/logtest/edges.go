@@ -62,8 +62,6 @@ func testUnknown(h *harness) {
 	}
 }
 
-func second[T any](_ T, err error) error { return err }
-
 // testLookup starts at every offset and every CSN.
 func testLookup(h *harness) {
 	t := h.topic("s.p.t", 2)
