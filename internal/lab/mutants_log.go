@@ -159,7 +159,7 @@ var logMutants = []mutant{
 	},
 	{
 		"groups-are-checked-out-of-order", "eventlog/seglog/check.go",
-		"return records, (*st).applyGroup(g)", "return records, nil",
+		"return st, st.applyGroup(g)", "_ = g\n\treturn st, nil",
 		seglogDir, "TestGroupsOutOfOrder",
 	},
 
@@ -213,7 +213,7 @@ var logMutants = []mutant{
 	},
 	{
 		"sealed-files-go-in-any-order", "eventlog/seglog/seal.go",
-		"\t\tif err := l.fs().SyncDir(l.path(\"journal\")); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tl.doomed", "\t\tl.doomed",
+		"\t\tif err := l.fs().SyncDir(l.path(\"journal\")); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif err := l.removeStreams", "\t\tif err := l.removeStreams",
 		seglogDir, "TestSealingSurvivesACrashAnywhere",
 	},
 	{

@@ -24,6 +24,9 @@ const maxSpooled = 3
 
 // stream begins a streamed transaction or takes a step in one.
 func (l *life) stream() error {
+	if len(l.model.topic) == 0 {
+		return l.ensureTopic()
+	}
 	if len(l.spools) == 0 || len(l.spools) < maxSpooled && l.rng.IntN(4) == 0 {
 		return l.beginStream()
 	}
