@@ -9,7 +9,7 @@ GIB     ?= 1
 ROWS    ?= *
 SEED    ?= 1
 
-.PHONY: all build test lint demo kill crash cases docs-check fuzz bench bench-log clean
+.PHONY: all build test lint demo kill crash mutants cases docs-check fuzz bench bench-log clean
 
 all: build
 
@@ -32,10 +32,15 @@ demo: build
 kill: build
 	dev/with pg15 redis opensearch -- go run ./internal/lab kill -rounds $(ROUNDS) -seed $(SEED)
 
-# Power loss in the file layer, on an in-memory disk.
+# Power loss and other faults of the file layer, on a disk in memory; FLIP=1000000 flips bits too.
 crash: ROUNDS = 5000
+crash: FLIP ?= 0
 crash:
-	go run ./internal/lab crash -rounds $(ROUNDS) -seed $(SEED)
+	go run ./internal/lab crash -rounds $(ROUNDS) -seed $(SEED) -flip $(FLIP)
+
+# Takes out one protection of the log after the other: the tests must notice each.
+mutants:
+	go run ./internal/lab mutants
 
 # Every row of testdata/cases.tsv of this kind has a test, and it passes.
 cases:

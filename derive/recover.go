@@ -248,7 +248,7 @@ func (r *Runner) resend(b *image.Batch, v *viewState) error {
 		if from == ends[p] {
 			continue
 		}
-		n, err := r.resendPartition(b, v, int32(p), from)
+		n, err := r.resendPartition(b, v, int32(p), from, ends[p])
 		if err != nil {
 			return fmt.Errorf("read topic %s behind its remembered end: %w", v.topic.Spec.Name, err)
 		}
@@ -263,7 +263,9 @@ func (r *Runner) resend(b *image.Batch, v *viewState) error {
 	return remember(b, memPass+v.name, &v.memory)
 }
 
-func (r *Runner) resendPartition(b *image.Batch, v *viewState, p int32, from eventlog.Offset) (int, error) {
+// resendPartition notes the keys from an offset on. Where the log was cut before
+// that offset, all behind the cut is far away (V20).
+func (r *Runner) resendPartition(b *image.Batch, v *viewState, p int32, from, end eventlog.Offset) (int, error) {
 	pr, err := r.log.ReadPartition(v.topic.ID, p, max(from, r.log.StartOffsets(v.topic.ID)[p]))
 	if err != nil {
 		return 0, err
@@ -271,6 +273,16 @@ func (r *Runner) resendPartition(b *image.Batch, v *viewState, p int32, from eve
 	defer pr.Close()
 	for n := 0; ; n++ {
 		rec, ok, err := pr.Next()
+		if n == 0 && err == nil {
+			next := end
+			if ok {
+				next = rec.Offset
+			}
+			if eventlog.LostTail(from, next) {
+				return 0, fmt.Errorf("%w: view %s remembers offset %d of partition %d of its topic, which the log has lost: it goes on at %d. Delete the state directory to rebuild the views",
+					ErrStateAhead, v.name, from, p, next)
+			}
+		}
 		if err != nil || !ok {
 			return n, err
 		}

@@ -92,7 +92,19 @@ func compressSnappy(dst, src []byte) []byte {
 	return dst[:len(dst)+len(xerial.Encode(dst[len(dst):], src))]
 }
 
-var lz4Writers = sync.Pool{New: func() any { return lz4.NewWriter(nil) }}
+// lz4Writers and lz4Readers keep the coders, whose buffers are as large as the
+// frame's blocks. Blocks of 64 KiB are what Kafka's clients write; the package's
+// own default would take 4 MiB for each batch, however small.
+var (
+	lz4Writers = sync.Pool{New: func() any {
+		w := lz4.NewWriter(nil)
+		if err := w.Apply(lz4.BlockSizeOption(lz4.Block64Kb)); err != nil {
+			panic(err) // only after a first write
+		}
+		return w
+	}}
+	lz4Readers = sync.Pool{New: func() any { return lz4.NewReader(nil) }}
+)
 
 func compressLZ4(dst, src []byte) []byte {
 	buf := bytes.NewBuffer(dst)
@@ -105,6 +117,7 @@ func compressLZ4(dst, src []byte) []byte {
 	if err != nil {
 		panic(err) // a buffer in memory takes every write
 	}
+	w.Reset(nil)
 	lz4Writers.Put(w)
 	return buf.Bytes()
 }
@@ -124,18 +137,17 @@ func decompress(dst, src []byte, c Compression) ([]byte, error) {
 	return nil, fmt.Errorf("%v is not read", c)
 }
 
-var lz4Readers = sync.Pool{New: func() any { return lz4.NewReader(nil) }}
-
 func decompressLZ4(dst, src []byte) ([]byte, error) {
 	r := lz4Readers.Get().(*lz4.Reader)
+	defer func() { // Reset makes it good again also after an error
+		r.Reset(nil)
+		lz4Readers.Put(r)
+	}()
 	r.Reset(bytes.NewReader(src))
 	buf := bytes.NewBuffer(dst)
 	n, err := io.Copy(buf, io.LimitReader(r, maxInflated+1))
 	if err == nil && n > maxInflated {
 		err = fmt.Errorf("more than %d bytes", maxInflated)
-	}
-	if err == nil {
-		lz4Readers.Put(r) // one that failed is in no state to go on
 	}
 	return buf.Bytes(), err
 }

@@ -23,3 +23,12 @@ func ClockCSN(now time.Time) CSN {
 
 // ClockTime is the inverse of ClockCSN: the earliest clock at which a log could have been given c.
 func ClockTime(c CSN) time.Time { return time.Unix(int64(c>>csnShift)+csnEpoch, 0) }
+
+// LostTail reports whether a consumer remembers an end of a partition that the
+// log has lost. next is the offset of the first record there or behind it, or
+// the partition's end where there is none. A log that was cut goes on ForeignSkip
+// above its end, once for each cut, so that next lies a little less than that
+// above what was lost, and never less than that above what was not.
+func LostTail(remembered, next Offset) bool {
+	return uint64(next-remembered)%uint64(ForeignSkip) > uint64(ForeignSkip)/2
+}

@@ -27,3 +27,25 @@ func TestCSNGolden(t *testing.T) {
 		t.Errorf("ClockTime = %v", got)
 	}
 }
+
+func TestLostTail(t *testing.T) {
+	const skip = Offset(ForeignSkip)
+	for _, tt := range []struct {
+		what             string
+		remembered, next Offset
+		lost             bool
+	}{
+		{"nothing behind it", 100, 100, false},
+		{"records behind it", 100, 101, false},
+		{"behind a hole that compaction left", 100, 1_000_000, false},
+		{"a cut that took nothing of it", 100, 100 + skip, false},
+		{"two cuts that took nothing of it", 100, 100 + 2*skip, false},
+		{"a cut that took one record", 101, 100 + skip, true},
+		{"a cut that took many", 1_000_100, 100 + skip, true},
+		{"two cuts", 105, 100 + 2*skip, true},
+	} {
+		if got := LostTail(tt.remembered, tt.next); got != tt.lost {
+			t.Errorf("%s: LostTail(%d, %d) = %v", tt.what, tt.remembered, tt.next, got)
+		}
+	}
+}

@@ -111,8 +111,10 @@ type Checkpoint []byte
 var (
 	ErrClosed       = errors.New("eventlog: log is closed")
 	ErrUnknownTopic = errors.New("eventlog: unknown topic")
-	// ErrFull matches an append that found no space; nothing was written, and a
-	// later append may succeed.
+	// ErrFull matches an append that found no space; what was written of it is cut
+	// off again, and a later append may succeed. Should power be lost before one
+	// does, while there is not even space to make the cut durable, the group may be
+	// there after the restart, whole.
 	ErrFull = errors.New("eventlog: no space for the log")
 	// ErrTooLarge matches a group that no entry of the log can hold; trying again
 	// does not help, streaming the transaction does.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime/metrics"
 	"strings"
 	"testing"
 
@@ -174,7 +175,23 @@ func FuzzBatch(f *testing.F) {
 		if err != nil {
 			return
 		}
-		it, err := b.Records()
+		var it RecordIter
+		// Compressed, it may hold what its bytes can be worth: in zstd 128 KiB for a
+		// block of 4 bytes; lz4 has buffers of at most 4 MiB, which are kept.
+		most := 10*uint64(len(raw)) + 256<<10
+		switch {
+		case b.Compression == CompressionZstd:
+			most += 3 * uint64(len(raw)/4+1) * 128 << 10
+		case b.Compression != CompressionNone:
+			most += 1200*uint64(len(raw)) + 24<<20
+		}
+		took := allocated(func() { err = it.Reset(b) })
+		for try := 0; try < 5 && took > most; try++ { // others allocate too
+			took = min(took, allocated(func() { err = it.Reset(b) }))
+		}
+		if took > most {
+			t.Errorf("%d bytes allocated for a batch of %d, %v", took, len(raw), b.Compression)
+		}
 		if err != nil {
 			return
 		}
@@ -194,6 +211,16 @@ func FuzzBatch(f *testing.F) {
 		}
 		reencode(t, records)
 	})
+}
+
+// allocated returns the bytes that do allocates, to some 100 KiB.
+func allocated(do func()) uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	before := sample[0].Value.Uint64()
+	do()
+	metrics.Read(sample)
+	return sample[0].Value.Uint64() - before
 }
 
 // reencode checks that what was decoded is encoded and decoded to the same.

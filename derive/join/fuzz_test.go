@@ -212,7 +212,7 @@ func (m *model) check() {
 // failAfter lets the Runner work until it has output n times.
 func (m *model) failAfter(n int) {
 	boom := errors.New("boom")
-	m.log.FailAppend = func() error {
+	m.mem.FailAppend = func() error {
 		if n--; n < 0 {
 			return boom
 		}
@@ -221,7 +221,7 @@ func (m *model) failAfter(n int) {
 	if err := m.runner.CatchUp(context.Background()); err != nil && !errors.Is(err, boom) {
 		m.t.Fatal(err)
 	}
-	m.log.FailAppend = nil
+	m.mem.FailAppend = nil
 }
 
 // copyState copies the closed state directory, as power loss could bring it back.

@@ -142,7 +142,7 @@ func TestSwitchIsResumed(t *testing.T) {
 	w.opts.DrainRoots = 1
 	r := w.start(changed)
 	boom, appends := errors.New("boom"), 0
-	w.log.FailAppend = func() error {
+	w.mem.FailAppend = func() error {
 		if appends++; appends > 20 {
 			return boom
 		}
@@ -151,7 +151,7 @@ func TestSwitchIsResumed(t *testing.T) {
 	if err := r.CatchUp(context.Background()); !errors.Is(err, boom) {
 		t.Fatal(err)
 	}
-	w.log.FailAppend = nil
+	w.mem.FailAppend = nil
 	if st := w.stats("v"); !st.Switching || st.CompleteCSN != 0 {
 		t.Fatalf("stats %+v", st)
 	}
@@ -414,11 +414,11 @@ func TestAppendFails(t *testing.T) {
 	tx.update(p, 1, "x", "b")
 	tx.commit()
 	boom := errors.New("boom")
-	w.log.FailAppend = func() error { return boom }
+	w.mem.FailAppend = func() error { return boom }
 	if err := w.runner.CatchUp(context.Background()); !errors.Is(err, boom) {
 		t.Fatal(err)
 	}
-	w.log.FailAppend = nil
+	w.mem.FailAppend = nil
 	w.stop()
 	w.start(def)
 	w.catchUp()
@@ -440,7 +440,7 @@ func TestFullDiskDelaysTheCursor(t *testing.T) {
 	p, def := one(w, "p")
 	w.describe()
 	w.snapshotDone()
-	w.opts.Log, w.opts.SyncEvery = fullMarks{w.log}, 1
+	w.opts.Log, w.opts.SyncEvery = fullMarks{w.mem}, 1
 	w.start(def)
 	tx := w.begin()
 	tx.insert(p, 1, "x", "")

@@ -151,7 +151,7 @@ func testBelowHorizon(t *testing.T, down bool) {
 	tx.commit()
 	w.snapshotDone()
 	var watch func()
-	w.opts.Log = &watchedLog{w.log, func() { watch() }}
+	w.opts.Log = &watchedLog{w.mem, func() { watch() }}
 	watch = func() {}
 	w.opts.MaxBatchTx = 1
 	r := w.start(def)
@@ -178,7 +178,7 @@ func testBelowHorizon(t *testing.T, down bool) {
 			return
 		}
 		if looked++; looked == 1 && !down {
-			w.log.Compact(orders.id)
+			w.mem.Compact(orders.id)
 			return
 		}
 		if st.CompleteCSN > before || st.State == derive.StateLive {
@@ -194,7 +194,7 @@ func testBelowHorizon(t *testing.T, down bool) {
 	}
 	if down {
 		w.stop()
-		w.log.Compact(orders.id)
+		w.mem.Compact(orders.id)
 		r = w.start(def)
 	}
 	watch = look

@@ -17,7 +17,8 @@ import (
 // world is a log with tables in it, their rows as a model keeps them, and what a sink would hold.
 type world struct {
 	t       testing.TB
-	log     *logtest.MemLog
+	log     eventlog.Log
+	mem     *logtest.MemLog // the log, if it is one in memory
 	tables  map[string]*table
 	names   []string
 	dir     string
@@ -52,7 +53,15 @@ type outRecord struct {
 }
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, log: logtest.Mem(), tables: map[string]*table{}, dir: stateDir(t),
+	mem := logtest.Mem()
+	w := newWorldOn(t, mem)
+	w.mem = mem
+	return w
+}
+
+// newWorldOn is a world on another log.
+func newWorldOn(t testing.TB, log eventlog.Log) *world {
+	w := &world{t: t, log: log, tables: map[string]*table{}, dir: stateDir(t),
 		history: map[eventlog.CSN]map[string]rows{}, sinks: map[string]*sinkModel{}}
 	w.topic(change.TopicSchemas)
 	w.topic(change.TopicSnapshots + "db")

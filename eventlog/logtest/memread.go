@@ -9,6 +9,13 @@ import (
 
 // Read starts a reader.
 func (m *MemLog) Read(spec eventlog.ReadSpec) (eventlog.Reader, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, t := range spec.Topics {
+		if t == 0 || int(t) > len(m.topics) {
+			return nil, fmt.Errorf("read topic %d: %w", t, eventlog.ErrUnknownTopic)
+		}
+	}
 	return &memReader{m: m, spec: spec}, nil
 }
 

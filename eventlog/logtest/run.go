@@ -15,6 +15,9 @@ type Backend struct {
 	Reopen func(t *testing.T, l eventlog.Log) eventlog.Log
 	// Settle moves all that it can out of the live part (seals it); may be nil.
 	Settle func(t *testing.T, l eventlog.Log)
+	// Crash opens a log again after a power loss in which all that was not durable
+	// is gone; may be nil.
+	Crash func(t *testing.T, l eventlog.Log) eventlog.Log
 }
 
 // Run checks the contract of eventlog.Log on a backend.
@@ -41,6 +44,8 @@ func Run(t *testing.T, b Backend) {
 		{"Skip", testSkip},
 		{"Changed", testChanged},
 		{"Slow reader", testSlowReader},
+		{"Fan-out", testFanOut},
+		{"Replay", testReplay},
 		{"Whole transactions under concurrency", testConcurrent},
 		{"Cancelled append", testCancelled},
 		{"Streams in order", testStreamOrder},
@@ -49,6 +54,15 @@ func Run(t *testing.T, b Backend) {
 		{"Read from inside a stream", testStreamFrom},
 		{"Stream in pieces", testStreamPieces},
 		{"Closed", testClosed},
+		{"Empty", testEmpty},
+		{"Unknown", testUnknown},
+		{"Start anywhere", testLookup},
+		{"Start at the end", testEnds},
+		{"Sizes", testSizes},
+		{"Times go back", testOrderOfTimes},
+		{"Order by seq", testSeqOrder},
+		{"Many topics", testManyTopics},
+		{"No key", testNoKey},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.test(newHarness(t, b, false)) })
 		if b.Settle != nil {

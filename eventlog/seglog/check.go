@@ -117,8 +117,10 @@ func (c *checker) journalFile(path string, number uint64, size int64, newest boo
 	return c.entries(newScanner(f, path, number, fileHeaderSize, size))
 }
 
-// entries checks the entries of a file; behind a bad one it goes on at the next good one.
+// entries checks the entries of a file, each also as the next behind those before
+// it; behind a bad one it goes on at the next good one, whatever that follows.
 func (c *checker) entries(s *entryScanner) error {
+	var st *state // as the entries so far make it; nil behind a bad one
 	for c.ctx.Err() == nil {
 		pos := s.pos
 		kind, payload, err := s.next()
@@ -136,24 +138,44 @@ func (c *checker) entries(s *entryScanner) error {
 			if err != nil {
 				return err
 			}
-			s.pos = at
+			s.pos, st = at, nil
 			continue
 		}
 		c.Bytes += s.pos - pos
 		n, err := checkEntry(kind, payload, pos == fileHeaderSize)
 		c.Records += n
+		if err == nil {
+			st, err = follow(st, kind, payload)
+		}
 		if err == nil && kind == kindAdopt {
 			if err := c.stream(payload); err != nil {
 				return err
 			}
 		}
 		if err != nil {
+			st = nil
 			if err := c.report(0, &CorruptError{Path: s.path, Pos: pos, Reason: err.Error()}); err != nil {
 				return err
 			}
 		}
 	}
 	return c.ctx.Err()
+}
+
+// follow advances the state by a good entry; an error says that it cannot follow what st holds.
+func follow(st *state, kind byte, payload []byte) (*state, error) {
+	switch {
+	case kind == kindCheckpoint:
+		st, _, err := decodeCheckpoint(bytes.Clone(payload))
+		return st, err
+	case st == nil || kind == kindIndex:
+		return st, nil
+	}
+	g, err := decodeTransactions(kind, bytes.Clone(payload))
+	if err != nil {
+		return nil, err
+	}
+	return st, st.applyGroup(g)
 }
 
 func checkEntry(kind byte, payload []byte, first bool) (records int64, err error) {

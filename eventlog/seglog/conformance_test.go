@@ -23,6 +23,20 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+func TestModel(t *testing.T) {
+	b := backend(Options{FileBytes: 1500, SealBatch: 300, TailBytes: 1000}, nil)
+	b.Crash = func(t *testing.T, l eventlog.Log) eventlog.Log {
+		opts := l.(*Log).opts
+		opts.FS = opts.FS.(*vfs.Mem).Crash(nil)
+		again, err := Open(l.(*Log).dir, opts)
+		if err != nil {
+			t.Fatalf("Open after a power loss = %v", err)
+		}
+		return again
+	}
+	logtest.Model(t, b)
+}
+
 // backend is this package for the suite; a nil fs is a new one in memory each time.
 func backend(opts Options, fs vfs.FS) logtest.Backend {
 	open := func(t *testing.T, dir string, opts Options) eventlog.Log {

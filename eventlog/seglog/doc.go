@@ -33,13 +33,16 @@
 // # Invariants
 //
 //   - A group without its entry does not exist for readers; one with it exists whole.
-//   - An entry is written only after the sync before it returned (V18), so a bad
+//   - An entry is written only after the sync before it returned (V18), so that only
+//     the last can be in doubt (Open writes it again before it syncs and shows it), and a bad
 //     entry with a good one behind it is damage: a CorruptError. A bad last entry
 //     was torn: Open cuts it, and every offset and the next CSN skip 2^32 (V20),
 //     since it may have been acknowledged.
 //   - A file and its directory are synced before anything in it is acknowledged (V17).
 //     A newest file without a whole checkpoint never held anything and is dropped (V19).
-//   - A closed file ends where the checkpoint of the next one says.
+//   - A closed file ends where the checkpoint of the next one says. Transactions follow
+//     each other without a gap inside a file; between files only a cut leaves one.
+//   - The sealed rows of _tx reach to where the journal begins, unless retention has deleted them all.
 //   - An offset, once assigned, is never reused or moved; sealing and compaction leave gaps.
 //   - A streamed file's contents are durable before it gets its name, its name
 //     before an entry adopts it. It goes after its journal file has gone, durably.

@@ -276,8 +276,9 @@ func TestRenamedSegmentIsSyncedBeforeTheJournalGoes(t *testing.T) {
 	}
 }
 
-// TestShownAtOpenIsDurable kills the process between a write and its sync: what
-// the next one finds in the cache and shows must survive a power loss after that.
+// TestShownAtOpenIsDurable fails a sync, whose process then exits: what the next
+// one finds in the cache and shows must survive a power loss after that, although
+// the system takes it for written and a sync alone would do nothing.
 func TestShownAtOpenIsDurable(t *testing.T) {
 	fs := vfs.NewMem()
 	l := mustOpen(t, memOptions(fs))
@@ -299,5 +300,161 @@ func TestShownAtOpenIsDurable(t *testing.T) {
 	}
 	if got := ids(t, mustOpen(t, memOptions(fs.Crash(nil)))); !slices.Equal(got, shown) {
 		t.Errorf("after power loss the log holds %v, shown was %v", got, shown)
+	}
+}
+
+// TestSealingSurvivesACrashAnywhere takes what the disk may hold at every
+// operation of a round of sealing: no image has a hole or misses a transaction.
+func TestSealingSurvivesACrashAnywhere(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, memOptions(fs))
+	top := mustTopic(t, l, "s.p.t")
+	for n := range 4 {
+		mustAppend(t, l, top, 2*n, 2*n+2)
+		if err := l.Roll(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	var images []*vfs.Mem
+	take := func() {
+		images = append(images, fs.Crash(nil), fs.Clone())
+		for range 4 {
+			images = append(images, fs.Crash(rng))
+		}
+	}
+	fs.SetHook(func(op vfs.Op) (int, error) {
+		if op.Changes() {
+			take()
+		}
+		return 0, nil
+	})
+	if err := l.SealAll(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	fs.SetHook(nil)
+	take()
+	if len(images) < 100 {
+		t.Errorf("only %d images", len(images))
+	}
+	for i, disk := range images {
+		again, err := Open("log", memOptions(disk))
+		if err != nil {
+			t.Fatalf("image %d: Open = %v", i, err)
+		}
+		if got := ids(t, again); !slices.Equal(got, numbers(0, 8)) {
+			t.Fatalf("image %d: %v", i, got)
+		}
+		if err := again.SealAll(context.Background()); err != nil {
+			t.Fatalf("image %d: SealAll = %v", i, err)
+		}
+		if got := ids(t, mustOpen(t, memOptions(disk.Crash(nil)))); !slices.Equal(got, numbers(0, 8)) {
+			t.Fatalf("image %d, sealed: %v", i, got)
+		}
+	}
+}
+
+// TestRefusedStaysAway refuses an append for want of space when its entry is
+// written whole: no restart shows it, and it leaves no trace behind the next one.
+func TestRefusedStaysAway(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, memOptions(fs))
+	top := mustTopic(t, l, "s.p.t")
+	mustAppend(t, l, top, 0, 2)
+	isSync := func(op vfs.Op) bool { return op.Kind == "sync" }
+	fs.SetHook(vfs.FailNth(0, isSync, syscall.ENOSPC))
+	if err := appendN(l, top, 1000); !errors.Is(err, eventlog.ErrFull) {
+		t.Fatalf("Append = %v", err)
+	}
+	fs.SetHook(nil)
+	for what, disk := range map[string]*vfs.Mem{"kill": fs.Clone(), "power loss": fs.Crash(nil)} {
+		if got := ids(t, mustOpen(t, memOptions(disk))); !slices.Equal(got, numbers(0, 2)) {
+			t.Errorf("after a %s: %v", what, got)
+		}
+	}
+
+	syncs := vfs.FailNth(0, isSync, syscall.ENOSPC) // this time cutting fails too
+	cuts := vfs.FailNth(0, func(op vfs.Op) bool { return op.Kind == "truncate" }, syscall.EIO)
+	fs.SetHook(func(op vfs.Op) (int, error) {
+		if n, err := syncs(op); err != nil {
+			return n, err
+		}
+		return cuts(op)
+	})
+	if err := appendN(l, top, 1000); !errors.Is(err, eventlog.ErrFull) {
+		t.Fatalf("Append = %v", err)
+	}
+	fs.SetHook(nil)
+	mustAppend(t, l, top, 2, 3) // a shorter entry
+	for what, disk := range map[string]*vfs.Mem{"kill": fs.Clone(), "power loss": fs.Crash(nil)} {
+		again := mustOpen(t, memOptions(disk))
+		if got := ids(t, again); !slices.Equal(got, numbers(0, 3)) {
+			t.Errorf("after the next append and a %s: %v", what, got)
+		}
+		if ends := again.EndOffsets(top.ID); ends[0]+ends[1] != 6 {
+			t.Errorf("after the next append and a %s something was cut: end offsets %v", what, ends)
+		}
+	}
+}
+
+// TestRefusedWithoutSpaceForTheCut: where not even the cut can be made durable, a
+// power loss may show the refused transaction, but only whole; the kill of the
+// process does not.
+func TestRefusedWithoutSpaceForTheCut(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, memOptions(fs))
+	top := mustTopic(t, l, "s.p.t")
+	mustAppend(t, l, top, 0, 2)
+	fs.SetHook(func(op vfs.Op) (int, error) {
+		if op.Kind == "sync" {
+			return 0, syscall.ENOSPC
+		}
+		return 0, nil
+	})
+	if err := appendN(l, top, 2); !errors.Is(err, eventlog.ErrFull) {
+		t.Fatalf("Append = %v", err)
+	}
+	fs.SetHook(nil)
+	if got := ids(t, mustOpen(t, memOptions(fs.Clone()))); !slices.Equal(got, numbers(0, 2)) {
+		t.Errorf("after a kill: %v", got)
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	whole := 0
+	for range 200 {
+		switch got := ids(t, mustOpen(t, memOptions(fs.Crash(rng)))); len(got) {
+		case 3:
+			whole++
+			fallthrough
+		case 2:
+			if !slices.Equal(got, numbers(0, len(got))) {
+				t.Fatalf("after power loss: %v", got)
+			}
+		default:
+			t.Fatalf("after power loss: %v", got)
+		}
+	}
+	if whole == 0 {
+		t.Error("never whole: say so where ErrFull is described")
+	}
+}
+
+// TestUnfinishedFileIsRemoved fails a roll when the new file is written whole,
+// then appends: the file before grows only once the new one, which says where it
+// ends, is gone for good.
+func TestUnfinishedFileIsRemoved(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, memOptions(fs))
+	top := mustTopic(t, l, "s.p.t")
+	mustAppend(t, l, top, 0, 2)
+	fs.SetHook(vfs.FailNth(0, func(op vfs.Op) bool { return op.Kind == "sync" }, syscall.ENOSPC))
+	if err := l.Roll(context.Background()); !errors.Is(err, eventlog.ErrFull) {
+		t.Fatalf("Roll = %v", err)
+	}
+	fs.SetHook(nil)
+	mustAppend(t, l, top, 2, 4)
+	for what, disk := range map[string]*vfs.Mem{"kill": fs.Clone(), "power loss": fs.Crash(nil)} {
+		if got := ids(t, mustOpen(t, memOptions(disk))); !slices.Equal(got, numbers(0, 4)) {
+			t.Errorf("after a %s: %v", what, got)
+		}
 	}
 }

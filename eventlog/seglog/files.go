@@ -73,16 +73,17 @@ func (f *journalFile) note(pos int64, ordinal uint64, csn eventlog.CSN) {
 // saw counts a transaction whose entry was noted; each has a record, in _tx if nowhere else.
 func (f *journalFile) saw(tx *eventlog.Tx) { f.maxTime = max(f.maxTime, tx.CommitTime) }
 
-// seek returns the last place from which no transaction at or above the ordinal is missed.
-func (f *journalFile) seek(ordinal uint64) int64 {
-	pos := f.body
+// seek returns the last place from which no transaction at or above the ordinal
+// is missed, and the ordinal of the next transaction there.
+func (f *journalFile) seek(ordinal uint64) (pos int64, next uint64) {
+	pos, next = f.body, f.ordinal
 	for _, p := range f.index {
 		if p.ordinal > ordinal {
 			break
 		}
-		pos = p.pos
+		pos, next = p.pos, p.ordinal
 	}
-	return pos
+	return pos, next
 }
 
 // seekCSN returns the ordinal at the last place before which all CSNs are below csn.

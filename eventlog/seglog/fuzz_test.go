@@ -3,9 +3,15 @@ package seglog
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"math"
 	"reflect"
+	"runtime"
+	"runtime/metrics"
 	"testing"
+	"time"
 
 	"github.com/tailwater/tailwater/eventlog"
 	"github.com/tailwater/tailwater/internal/vfs"
@@ -147,7 +153,9 @@ func differs(a *adoption, again []byte) bool {
 	return err != nil || !reflect.DeepEqual(a, b)
 }
 
-// FuzzDecoders feeds every payload decoder; what a checkpoint decodes to encodes to the same.
+// FuzzDecoders feeds every decoder of payloads: group, adoption, chunk, row of
+// _tx, checkpoint, index, footer of a segment, entry. None takes memory that its input is not
+// worth, and what decodes encodes to the same again.
 func FuzzDecoders(f *testing.F) {
 	b := journalBytes(f)
 	for rest := b[fileHeaderSize:]; len(rest) > 0; {
@@ -158,6 +166,12 @@ func FuzzDecoders(f *testing.F) {
 		f.Add(payload)
 		rest = rest[entryHeaderSize+len(payload):]
 	}
+	idx := segmentIndex{batches: []segmentBatch{{base: 1, pos: 16}, {base: 9, pos: 900, before: 7, maxTime: 5}}, records: 2, maxCSN: 9}
+	footer := idx.append(nil)
+	f.Add(footer[:len(footer)-segmentTrailerSize])
+	points := appendIndexEntry(nil, &journalFile{number: 1, index: []indexPoint{{16, 1, 2, noTime}, {1 << 20, 900, 901, 77}}})
+	f.Add(points[entryHeaderSize:])
+	f.Add(appendTxRow(nil, &eventlog.Tx{Source: "s", Position: []byte("p"), ID: "i", CSN: 7}, []sealedRun{{partKey{2, 1}, 8, 3}}))
 	disk, streamed := streamBytes(f)
 	_, payload, err := decodeEntry(streamed[fileHeaderSize:], seedOf(1))
 	if err != nil {
@@ -169,36 +183,122 @@ func FuzzDecoders(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(l.tail.groups[len(l.tail.groups)-1].payload)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if g, err := decodeGroup(b); err == nil {
-			if rows, err := appendTxRecords(nil, g); err == nil {
-				for _, r := range rows {
-					var tx eventlog.Tx
-					if _, err := decodeTxRow(r.Value, &tx, nil); err != nil {
-						t.Errorf("row of _tx does not decode: %v", err)
-					}
-				}
-			}
+	f.Fuzz(fuzzDecoders)
+}
+
+func fuzzDecoders(t *testing.T, b []byte) {
+	bounded := func(what string, do func()) {
+		took := uint64(math.MaxUint64)
+		for try := 0; try < 5 && took > 10*uint64(len(b))+256<<10; try++ { // others allocate too
+			took = min(took, allocated(do))
 		}
-		if a, err := decodeAdoption(b); err == nil {
-			if again := a.append(nil); differs(a, again) { // b may have longer integers than needed
-				t.Errorf("adopting entry %x is encoded as %x", b, again)
-			}
-			var tx eventlog.Tx
-			if _, err := decodeTxRow(a.txRecord().Value, &tx, nil); err != nil {
-				t.Errorf("row of _tx does not decode: %v", err)
-			}
+		if took > 10*uint64(len(b))+256<<10 {
+			t.Errorf("%s: %d bytes allocated for %d", what, took, len(b))
 		}
-		decodeChunk(b)
-		decodeIndex(b)
-		decodeSegmentFooter(b)
-		decodeEntry(b, 1)
-		if s, prev, err := decodeCheckpoint(b); err == nil {
-			again := s.appendCheckpoint(nil, prev)
-			s2, prev2, err := decodeCheckpoint(again)
-			if err != nil || prev2 != prev || !bytes.Equal(s2.appendCheckpoint(nil, prev2), again) {
-				t.Errorf("checkpoint is not what it was encoded from: %v", err)
-			}
+	}
+	var g *group
+	var s *state
+	var prev int64
+	var err error
+	bounded("group", func() { g, err = decodeGroup(b) })
+	if err == nil {
+		fuzzGroup(t, g)
+	}
+	bounded("checkpoint", func() { s, prev, err = decodeCheckpoint(b) })
+	if err == nil {
+		again := s.appendCheckpoint(nil, prev)
+		s2, prev2, err := decodeCheckpoint(again)
+		if err != nil || prev2 != prev || !bytes.Equal(s2.appendCheckpoint(nil, prev2), again) {
+			t.Errorf("checkpoint is not what it was encoded from: %v", err)
 		}
-	})
+	}
+	var a *adoption
+	bounded("adoption", func() { a, err = decodeAdoption(b) })
+	if err == nil {
+		if again := a.append(nil); differs(a, again) { // b may have longer integers than needed
+			t.Errorf("adopting entry %x is encoded as %x", b, again)
+		}
+		var tx eventlog.Tx
+		if _, err := decodeTxRow(a.txRecord().Value, &tx, nil); err != nil {
+			t.Errorf("row of _tx does not decode: %v", err)
+		}
+	}
+	bounded("chunk", func() { decodeChunk(b) })
+	bounded("index", func() { decodeIndex(b) })
+	bounded("footer", func() { decodeSegmentFooter(b) })
+	bounded("entry", func() { decodeEntry(b, 1) })
+	var tx, again eventlog.Tx
+	var runs []sealedRun
+	bounded("row", func() { runs, err = decodeTxRow(b, &tx, nil) })
+	if err == nil {
+		if _, err := decodeTxRow(appendTxRow(nil, &tx, runs), &again, nil); err != nil || !reflect.DeepEqual(tx, again) {
+			t.Errorf("row of _tx is %+v, %v; it was %+v", again, err, tx)
+		}
+	}
+}
+
+// allocated returns the bytes that are allocated while do runs, to some 100 KiB.
+func allocated(do func()) uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	before := sample[0].Value.Uint64()
+	do()
+	metrics.Read(sample)
+	return sample[0].Value.Uint64() - before
+}
+
+// fuzzGroup seals the rows of a group, if its offsets are such as a log gives.
+func fuzzGroup(t *testing.T, g *group) {
+	for _, b := range g.batches {
+		if h, err := eventlog.DecodeBatchHeader(b.data); err != nil || h.Last > 1<<61 {
+			return
+		}
+	}
+	rows, err := appendTxRecords(nil, g)
+	if err != nil {
+		return
+	}
+	for _, r := range rows {
+		var tx eventlog.Tx
+		if _, err := decodeTxRow(r.Value, &tx, nil); err != nil {
+			t.Errorf("row of _tx does not decode: %v", err)
+		}
+	}
+}
+
+// TestDecodersTakeLittleMemory decodes large payloads as a log has them: the
+// memory is at most ten times the input.
+func TestDecodersTakeLittleMemory(t *testing.T) {
+	now := testTime.UnixMicro()
+	st := newState()
+	payload := binary.AppendUvarint(binary.AppendUvarint(binary.AppendUvarint([]byte{groupVersion}, 0), 0), 1)
+	const n = 20_000
+	payload = binary.AppendUvarint(payload, n)
+	for i := range n {
+		tx := &eventlog.Tx{Kind: eventlog.TxTick, CSN: eventlog.ClockCSN(testTime) + eventlog.CSN(i), Source: "shop", CommitTime: now, IngestTime: now, Position: []byte("0/16B3748 7/1/0/16B3800"), ID: fmt.Sprint(i)}
+		payload = append(appendTxHead(payload, tx), 0)
+		name := fmt.Sprint("shop.public.table", i)
+		if err := st.setTopic(eventlog.Topic{ID: eventlog.TopicID(i + 1), Spec: eventlog.TopicSpec{Name: name, Partitions: 4, Cleanup: "compact", Compression: "zstd", TombstoneRetention: 24 * time.Hour}}); err != nil {
+			t.Fatal(err)
+		}
+		st.sources[name] = eventlog.SourceState{Position: tx.Position, CSN: tx.CSN, CommitTime: now}
+		st.setMark(mark{"sink." + name, make([]byte, 40)})
+	}
+	payload = append(payload, 0)
+	checkpoint := st.appendCheckpoint(nil, 0)
+	for what, c := range map[string]struct {
+		b      []byte
+		decode func([]byte) error
+	}{
+		"group":      {payload, func(b []byte) error { _, err := decodeGroup(b); return err }},
+		"checkpoint": {checkpoint, func(b []byte) error { _, _, err := decodeCheckpoint(b); return err }},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := c.decode(c.b)
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; err != nil || took > 10*uint64(len(c.b)) {
+			t.Errorf("%s: %d bytes allocated for %d, %v", what, took, len(c.b), err)
+		}
+	}
 }

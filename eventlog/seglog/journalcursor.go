@@ -21,7 +21,7 @@ type journalCursor struct {
 	file *journalFile // open file, nil: none
 	f    vfs.File
 	s    *entryScanner
-	at   uint64 // ordinal of the next transaction at s.pos, or below it
+	at   uint64 // ordinal of the next transaction at s.pos
 
 	g    group
 	held *slab // of the group returned last, if that is in the tail
@@ -118,8 +118,8 @@ func (c *journalCursor) fromDisk(file *journalFile, end int64) (*group, error) {
 		if len(g.rows) == 0 {
 			continue
 		}
-		if g.first < c.at {
-			return nil, &CorruptError{Path: file.path, Pos: pos, Reason: fmt.Sprintf("transaction %d behind %d", g.first, c.at)}
+		if g.first != c.at { // gaps are between files
+			return nil, &CorruptError{Path: file.path, Pos: pos, Reason: fmt.Sprintf("transaction %d where %d was due", g.first, c.at)}
 		}
 		c.at = g.end()
 		if c.at > c.ordinal {
@@ -142,9 +142,9 @@ func (c *journalCursor) open(file *journalFile, end int64) error {
 	}
 	c.l.indexOf(f, file)
 	c.l.mu.RLock()
-	pos := file.seek(c.ordinal)
+	pos, at := file.seek(c.ordinal)
 	c.l.mu.RUnlock()
-	c.f, c.file, c.at = f, file, 0
+	c.f, c.file, c.at = f, file, at
 	c.s = newScanner(f, file.path, file.number, pos, end)
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"io"
+	"path"
 	"time"
 
 	"github.com/tailwater/tailwater/eventlog"
@@ -28,8 +30,10 @@ func Open(dir string, opts Options) (*Log, error) {
 			return nil, fmt.Errorf("open log: %w", err)
 		}
 	}
-	if err := l.fs().SyncDir(dir); err != nil {
-		return nil, fmt.Errorf("open log: %w", err)
+	for _, d := range []string{path.Dir(path.Clean(dir)), dir} { // their entries: the log itself, and what is in it (V17)
+		if err := l.fs().SyncDir(d); err != nil {
+			return nil, fmt.Errorf("open log: %w", err)
+		}
 	}
 	rec, err := l.recover()
 	if err != nil {
@@ -83,8 +87,7 @@ func (l *Log) resume(rec recovered) error {
 	if err != nil {
 		return err
 	}
-	// What an earlier process wrote may not be durable yet; nothing is shown before it is (C2).
-	if err := l.syncFound(f, rec.file.path); err != nil {
+	if err := l.syncFound(f, rec); err != nil {
 		return errors.Join(err, f.Close())
 	}
 	if rec.torn == 0 {
@@ -102,9 +105,20 @@ func (l *Log) resume(rec recovered) error {
 	return nil
 }
 
-func (l *Log) syncFound(f vfs.File, path string) error {
+// syncFound makes durable what an earlier process wrote: nothing is shown before
+// it is (C2). Only the last entry can be in doubt (V18). If its sync failed, the
+// system holds it for written and no further sync would write it: so it is
+// written again, with the bytes that are there.
+func (l *Log) syncFound(f vfs.File, rec recovered) error {
+	b := make([]byte, rec.file.size-rec.last)
+	if n, err := f.ReadAt(b, rec.last); err != nil && !(errors.Is(err, io.EOF) && n == len(b)) {
+		return fmt.Errorf("read %s: %w", rec.file.path, err)
+	}
+	if _, err := f.WriteAt(b, rec.last); err != nil {
+		return l.failed("write again", rec.file.path, err)
+	}
 	if err := f.Sync(); err != nil {
-		return fmt.Errorf("sync %s: %w (%w)", path, ErrSync, err)
+		return fmt.Errorf("sync %s: %w (%w)", rec.file.path, ErrSync, err)
 	}
 	return l.fs().SyncDir(l.path("journal"))
 }

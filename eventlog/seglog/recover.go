@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tailwater/tailwater/eventlog"
 	"github.com/tailwater/tailwater/internal/vfs"
 )
 
@@ -15,7 +16,8 @@ import (
 type recovered struct {
 	fresh bool         // there was no log
 	file  *journalFile // the newest file; nil when fresh
-	torn  int64        // bytes behind its last good entry
+	last  int64        // where its last good entry begins; 0: its header and checkpoint
+	torn  int64        // bytes behind that
 }
 
 // recover reads the directory: the checkpoint of each journal file, all entries
@@ -89,6 +91,12 @@ func (l *Log) loadJournal(numbers []uint64) (*state, recovered, error) {
 			}
 			break
 		}
+		if errors.Is(err, errNoCheckpoint) {
+			err = &CorruptError{Path: l.path("journal/" + journalName(n)), Reason: fmt.Sprintf("%v, and it is not the newest file", err)}
+		}
+		if err == nil && i > 0 && st.id != states[0].id {
+			err = &CorruptError{Path: f.path, Pos: fileHeaderSize, Reason: fmt.Sprintf("checkpoint of log %x, the files before it are of %x", st.id, states[0].id)}
+		}
 		if err != nil {
 			return nil, recovered{}, err
 		}
@@ -102,9 +110,7 @@ func (l *Log) loadJournal(numbers []uint64) (*state, recovered, error) {
 	for i := range last {
 		l.files[i].size = ends[i+1]
 	}
-	rec := recovered{file: l.files[last]}
-	torn, err := l.scanNewest(rec.file, states[last])
-	rec.torn = torn
+	rec, err := l.scanNewest(l.files[last], states[last])
 	return states[last], rec, err
 }
 
@@ -135,6 +141,9 @@ func (l *Log) loadCheckpoint(number uint64) (*journalFile, *state, int64, error)
 		s.pos = fileHeaderSize
 	}
 	kind, payload, err := s.next()
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, eventlog.ErrCorrupt) {
+		return nil, nil, 0, err // not read: that says nothing about what is there
+	}
 	if err != nil || kind != kindCheckpoint {
 		return nil, nil, 0, l.unborn(s, fmt.Sprintf("begins with an entry of kind %d (%v)", kind, err))
 	}
@@ -156,7 +165,7 @@ func (l *Log) unborn(s *entryScanner, reason string) error {
 	} else if found {
 		return s.corrupt(reason + ", with good entries behind it")
 	}
-	return fmt.Errorf("%s: %s: %w", s.path, reason, errNoCheckpoint)
+	return fmt.Errorf("%s: %w", reason, errNoCheckpoint)
 }
 
 // dropUnborn removes a newest file that never held anything.
@@ -175,52 +184,55 @@ func (l *Log) dropUnborn(number uint64, only bool) error {
 	return l.fs().SyncDir(l.path("journal"))
 }
 
-// scanNewest advances st by all entries of a file and returns how many torn bytes follow them.
-func (l *Log) scanNewest(jf *journalFile, st *state) (torn int64, err error) {
+// scanNewest advances st by all entries of a file.
+func (l *Log) scanNewest(jf *journalFile, st *state) (recovered, error) {
 	f, err := l.fs().Open(jf.path)
 	if err != nil {
-		return 0, err
+		return recovered{}, err
 	}
 	defer f.Close()
 	size, err := f.Size()
 	if err != nil {
-		return 0, err
+		return recovered{}, err
 	}
 	jf.maxTime = noTime
 	s := newScanner(f, jf.path, jf.number, jf.body, size)
-	if err := l.scanEntries(s, jf, st); err != nil {
-		return 0, err
+	last, err := l.scanEntries(s, jf, st)
+	if err != nil {
+		return recovered{}, err
 	}
 	jf.size = s.pos
-	return size - s.pos, nil
+	return recovered{file: jf, last: last, torn: size - s.pos}, nil
 }
 
-// scanEntries reads entries from s until the end or a torn tail, where it leaves s.
-func (l *Log) scanEntries(s *entryScanner, jf *journalFile, st *state) error {
+// scanEntries reads entries from s until the end or a torn tail, where it leaves
+// s, and returns where the last good one begins, 0 if there is none.
+func (l *Log) scanEntries(s *entryScanner, jf *journalFile, st *state) (last int64, err error) {
 	for {
 		pos := s.pos
 		kind, payload, err := s.next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return last, nil
 		}
 		var bad *CorruptError
 		if errors.As(err, &bad) {
 			at, found, ferr := s.goodBehind()
 			if ferr != nil {
-				return ferr
+				return 0, ferr
 			}
 			if found {
 				bad.Reason += fmt.Sprintf("; a good entry follows at byte %d, so it was not torn", at)
-				return bad
+				return 0, bad
 			}
-			return nil
+			return last, nil
 		}
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if err := l.replay(jf, st, kind, payload, pos); err != nil {
-			return located(s.path, pos, err)
+			return 0, located(s.path, pos, err)
 		}
+		last = pos
 	}
 }
 

@@ -158,6 +158,13 @@ func TestV19SealedRowsAreNotWrittenAgain(t *testing.T) {
 	if got := ids(t, again); !slices.Equal(got, numbers(0, 15)) {
 		t.Errorf("transactions %v", got)
 	}
+	for k, segs := range again.segs {
+		for i := 1; i < len(segs); i++ {
+			if segs[i].base < segs[i-1].next {
+				t.Errorf("topic %d partition %d: segment from %d behind one to %d", k.topic, k.partition, segs[i].base, segs[i-1].next)
+			}
+		}
+	}
 	again = mustOpen(t, memOptions(fs.Crash(nil))) // segments that overlap would be refused
 	if again.Stats().SegmentBytes == 0 {
 		t.Error("nothing was sealed")
@@ -281,6 +288,79 @@ func TestV22MarkIsSyncedBeforeItIsSaid(t *testing.T) {
 		c, err := mustOpen(t, memOptions(fs.Crash(nil))).Checkpoint("sink")
 		if err != nil || string(c) != v {
 			t.Errorf("mark after power loss is %q, %v; want %q", c, err, v)
+		}
+	}
+}
+
+// TestTooLargeFailsAlone appends what no entry can hold beside others: those go
+// through, in order, and no place is left for it.
+func TestTooLargeFailsAlone(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, memOptions(fs))
+	top := mustTopic(t, l, "s.p.t")
+	for n := range 9 {
+		mustAppend(t, l, top, n, n+1)
+		if n != 4 {
+			continue
+		}
+		tx := transaction(top, 1000)
+		tx.Records[0].Value = make([]byte, eventlog.MaxRecord+1) // never touched, so it takes no memory
+		if err := l.Append(context.Background(), []*eventlog.Tx{tx}); err == nil || errors.Is(err, eventlog.ErrFull) {
+			t.Errorf("Append of a record of %d bytes = %v", len(tx.Records[0].Value), err)
+		}
+		tx.Records[0].Value = tx.Records[0].Value[:1<<29]
+		for range 4 { // together they are too large
+			tx.Records = append(tx.Records, tx.Records[0])
+		}
+		if err := l.Append(context.Background(), []*eventlog.Tx{tx}); !errors.Is(err, eventlog.ErrTooLarge) {
+			t.Errorf("Append of %d records of 512 MiB = %v, want ErrTooLarge", len(tx.Records), err)
+		}
+	}
+	again := mustOpen(t, memOptions(fs.Crash(nil)))
+	if got := ids(t, again); !slices.Equal(got, numbers(0, 9)) {
+		t.Errorf("the log holds %v", got)
+	}
+	if ends := again.EndOffsets(top.ID); ends[0]+ends[1] != 18 {
+		t.Errorf("end offsets %v after nine transactions of two records", ends)
+	}
+}
+
+// TestReadAtGap starts in the gap that a cut leaves: the next record behind it comes.
+func TestReadAtGap(t *testing.T) {
+	fs := vfs.NewMem()
+	l := mustOpen(t, memOptions(fs))
+	top := mustTopic(t, l, "s.p.t")
+	mustAppend(t, l, top, 0, 5)
+	name, size := newestJournal(fs)
+	cut(t, fs, name, size-1)
+	l = mustOpen(t, memOptions(fs))
+	p := eventlog.PartitionOf([]byte("k"), 2)
+	gap := l.EndOffsets(top.ID)[p] - eventlog.ForeignSkip
+	mustAppend(t, l, top, 5, 7)
+	for _, when := range []string{"in the journal", "sealed", "after a restart"} {
+		for _, from := range []eventlog.Offset{gap, gap + 1, gap + 1<<31, gap + eventlog.ForeignSkip - 1, gap + eventlog.ForeignSkip} {
+			r, err := l.ReadPartition(top.ID, p, from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rec, ok, err := r.Next(); !ok || err != nil || rec.Offset != gap+eventlog.ForeignSkip || string(rec.Value) != "5" {
+				t.Errorf("%s, from %d: %+v, %v, %v", when, from, rec, ok, err)
+			}
+			r.Close()
+			reader, err := l.Read(eventlog.ReadSpec{Topics: []eventlog.TopicID{top.ID}, From: map[eventlog.TopicID][]eventlog.Offset{top.ID: {from, from}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tx, err := reader.Next(); err != nil || tx == nil || tx.ID != "5" {
+				t.Errorf("%s, from offsets %d: %+v, %v", when, from, tx, err)
+			}
+			reader.Close()
+		}
+		if err := l.SealAll(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if when == "sealed" {
+			l = mustOpen(t, memOptions(fs.Crash(nil)))
 		}
 	}
 }

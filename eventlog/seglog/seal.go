@@ -168,8 +168,8 @@ func (l *Log) sealFiles(ctx context.Context, files []*journalFile) error {
 		err = s.finish()
 	}
 	if err != nil {
-		for _, w := range s.parts {
-			w.abandon()
+		for _, k := range slices.SortedFunc(maps.Keys(s.parts), comparePartKeys) {
+			s.parts[k].abandon()
 		}
 		return err
 	}
@@ -196,6 +196,7 @@ func (s *sealer) read(ctx context.Context, files []*journalFile) error {
 }
 
 func (s *sealer) readFile(ctx context.Context, f vfs.File, file *journalFile) error {
+	next := file.ordinal
 	scan := newScanner(f, file.path, file.number, file.body, file.size)
 	for ctx.Err() == nil {
 		pos := scan.pos
@@ -210,6 +211,12 @@ func (s *sealer) readFile(ctx context.Context, f vfs.File, file *journalFile) er
 			continue
 		}
 		g, err := decodeTransactions(kind, payload)
+		if err == nil && len(g.rows) > 0 && g.first != next {
+			err = fmt.Errorf("transaction %d where %d was due", g.first, next)
+		}
+		if err == nil {
+			next += uint64(len(g.rows))
+		}
 		if err == nil && g.stream != nil {
 			err = s.stream(ctx, g.stream)
 		} else if err == nil {

@@ -203,6 +203,11 @@ func (s *segment) readIndex(f vfs.File) (*segmentIndex, error) {
 	if !x.fits() {
 		return nil, s.corrupt(end-n, "footer's batches do not lie in the file")
 	}
+	if k := len(x.batches); k > 0 {
+		if first, last := x.batches[0].base, x.batches[k-1].base; first < s.base || last >= s.next {
+			return nil, s.corrupt(end-n, "batches at offsets %d to %d; the name says %d to %d", first, last, s.base, s.next)
+		}
+	}
 	return x, nil
 }
 

@@ -150,7 +150,7 @@ func sizeOf(fsys vfs.FS, name string) (int64, error) {
 }
 
 // checkSegments reports segments that do not fit the journal: overlapping each
-// other, of unknown topics, or with a hole before the journal begins.
+// other, of unknown topics, beyond its end, or with a hole before it begins.
 func (l *Log) checkSegments() error {
 	for k, segs := range l.segs {
 		t := l.st.topic(k.topic)
@@ -166,7 +166,24 @@ func (l *Log) checkSegments() error {
 			return &CorruptError{Path: last.path, Reason: fmt.Sprintf("segment goes beyond the journal's end, offset %d", t.next[k.partition])}
 		}
 	}
-	return nil
+	return l.checkBeginning()
+}
+
+// checkBeginning reports a journal whose oldest files are missing: the sealed rows
+// of _tx reach to the first file. Only cuts leave a gap, of known size (V20).
+// Where retention has deleted all rows there is nothing to compare with.
+func (l *Log) checkBeginning() error {
+	rows := partKey{txTopic, 0}
+	if len(l.files) == 0 || len(l.segs[rows]) == 0 && l.st.marks[txStartMark] != nil {
+		return nil
+	}
+	first := l.files[0]
+	sealed := uint64(l.sealedEnd(rows))
+	if sealed >= first.ordinal || (first.ordinal-sealed)%eventlog.ForeignSkip == 0 {
+		return nil
+	}
+	return &CorruptError{Path: l.path("journal/" + journalName(first.number-1)), Reason: fmt.Sprintf(
+		"file is missing: the journal begins with transaction %d, sealed are those before %d", first.ordinal, sealed)}
 }
 
 // sealedEnd returns the offset behind a partition's last segment. The caller holds the lock.

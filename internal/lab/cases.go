@@ -24,6 +24,10 @@ type caseRow struct {
 // required lists the ids that a kind must have.
 var required = map[string][]string{
 	"correctness": {"V1", "V2", "V4", "V5", "V9", "V11", "V13", "V15", "V16", "V17", "V18", "V19", "V24", "V29", "V30", "V31", "V32"},
+	"log": {
+		"V17", "V18", "V19", "V20", "V22", "B082", "B083", "B085", "B086", "B088",
+		"F3.4.1", "F3.4.2", "F3.4.3", "F3.4.4", "F3.4.5", "F3.4.6", "F3.4.7", "AT-01", "AT-06", "AT-08", "AT-31",
+	},
 }
 
 // cases runs the tests of all rows of a kind; a missing row, a missing test, a

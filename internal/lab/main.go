@@ -15,6 +15,7 @@ var commands = map[string]func(args []string) error{
 	"crash":      crash,
 	"cases":      cases,
 	"docs-check": docsCheck,
+	"mutants":    mutants,
 }
 
 func main() {
@@ -37,7 +38,8 @@ func crash(args []string) error {
 	f := flag.NewFlagSet("crash", flag.ExitOnError)
 	rounds := f.Int("rounds", 5000, "power losses")
 	seed := f.Int64("seed", 1, "seed of the schedule")
-	flip := f.Int("flip", 0, "random bit flips")
+	stride := f.Int("stride", 1, "every how many positions of the sweep; 0: none")
+	flip := f.Int("flip", 0, "random bit flips in large files, and every bit of small ones; 0: none")
 	f.Parse(args)
-	return crashlab.Run(*rounds, *seed, *flip, os.Stdout)
+	return crashlab.Run(crashlab.Options{Rounds: *rounds, Seed: *seed, Stride: *stride, Flips: *flip}, os.Stdout)
 }

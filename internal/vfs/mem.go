@@ -1,41 +1,21 @@
 package vfs
 
 import (
-	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"path"
 	"slices"
 	"sync"
+	"syscall"
 )
 
 // Mem is a file system in memory. Its zero value is not usable: see NewMem.
 type Mem struct {
-	// hook, if set, is asked before each operation; an error fails it. For a
-	// write, short says how many bytes are written nevertheless.
-	hook func(op Op) (short int, err error)
-
-	mu   sync.Mutex
-	dirs map[string]*memDir
+	mu    sync.Mutex
+	hook  Hook
+	space int64 // bytes that files may have in all; < 0: no limit
+	dirs  map[string]*memDir
 	// Open handles stay usable over Remove and Rename, as on POSIX.
-}
-
-// Op is an operation that a hook sees.
-type Op struct {
-	Kind string // create, open, openwrite, mkdir, remove, rename, readdir, syncdir, write, read, sync, truncate
-	Name string
-	N    int // bytes of a write
-}
-
-// Changes reports whether the operation is one that changes the disk or makes changes durable.
-func (o Op) Changes() bool {
-	switch o.Kind {
-	case "open", "readdir", "read":
-		return false
-	}
-	return true
 }
 
 type memDir struct {
@@ -44,49 +24,33 @@ type memDir struct {
 	pending []dirChange
 }
 
+// dirChange is a change of a directory since its last sync. A rename inside a
+// directory is one change: file systems keep it whole.
 type dirChange struct {
 	name  string
-	inode *memInode
-	dir   bool // a directory entry; never lost: MkdirAll is taken as durable with its parent's sync
-	gone  bool
+	inode *memInode // nil: a directory
+	gone  bool      // the name was removed
+	from  string    // renamed from; "": made
 }
 
-type memInode struct {
-	data    []byte
-	synced  []byte
-	pending []fileChange
-}
-
-// fileChange is a write, or with a nil data a truncation, since the last sync.
-type fileChange struct {
-	at   int64
-	data []byte
+func (c dirChange) apply(entries map[string]*memInode) {
+	if c.from != "" {
+		delete(entries, c.from)
+	}
+	if c.gone {
+		delete(entries, c.name)
+	} else {
+		entries[c.name] = c.inode
+	}
 }
 
 // NewMem returns an empty file system.
 func NewMem() *Mem {
-	return &Mem{dirs: map[string]*memDir{".": newMemDir(), "/": newMemDir()}}
+	return &Mem{space: -1, dirs: map[string]*memDir{".": newMemDir(), "/": newMemDir()}}
 }
 
 func newMemDir() *memDir {
 	return &memDir{now: map[string]*memInode{}, synced: map[string]*memInode{}}
-}
-
-// SetHook sets the function that is asked before each operation.
-func (m *Mem) SetHook(hook func(op Op) (short int, err error)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.hook = hook
-}
-
-func (m *Mem) ask(kind, name string, n int) (int, error) {
-	m.mu.Lock()
-	hook := m.hook
-	m.mu.Unlock()
-	if hook == nil {
-		return n, nil
-	}
-	return hook(Op{Kind: kind, Name: name, N: n})
 }
 
 func notExist(op, name string) error { return &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist} }
@@ -108,6 +72,9 @@ func (m *Mem) Create(name string) (File, error) {
 	if i := d.now[base]; i != nil {
 		i.truncate(0)
 		return &memFile{m: m, i: i, name: name, write: true}, nil
+	}
+	if m.free() == 0 {
+		return nil, &fs.PathError{Op: "create", Path: name, Err: syscall.ENOSPC}
 	}
 	i := &memInode{}
 	d.set(base, i)
@@ -150,6 +117,9 @@ func (m *Mem) MkdirAll(name string) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.dirs[path.Clean(name)] == nil && m.free() == 0 {
+		return &fs.PathError{Op: "mkdir", Path: name, Err: syscall.ENOSPC}
+	}
 	for name = path.Clean(name); m.dirs[name] == nil; name = path.Dir(name) {
 		m.dirs[name] = newMemDir()
 		parent, base := split(name)
@@ -166,7 +136,7 @@ func (m *Mem) MkdirAll(name string) error {
 
 func (d *memDir) mkdir(base string) {
 	d.now[base] = nil
-	d.pending = append(d.pending, dirChange{name: base, dir: true})
+	d.pending = append(d.pending, dirChange{name: base})
 }
 
 func (d *memDir) merge(o *memDir) {
@@ -203,8 +173,14 @@ func (m *Mem) Rename(from, to string) error {
 		return notExist("rename", from)
 	}
 	i := m.dirs[fd].now[fb]
-	m.dirs[td].set(tb, i)
-	m.dirs[fd].drop(fb)
+	if fd != td {
+		m.dirs[td].set(tb, i)
+		m.dirs[fd].drop(fb)
+		return nil
+	}
+	c := dirChange{name: tb, inode: i, from: fb}
+	c.apply(m.dirs[td].now)
+	m.dirs[td].pending = append(m.dirs[td].pending, c)
 	return nil
 }
 
@@ -237,114 +213,5 @@ func (m *Mem) SyncDir(name string) error {
 	d.pending = nil
 	return nil
 }
-
-// memFile is an open file of a Mem.
-type memFile struct {
-	m     *Mem
-	i     *memInode
-	name  string
-	write bool
-}
-
-func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
-	if _, err := f.m.ask("read", f.name, len(p)); err != nil {
-		return 0, &fs.PathError{Op: "read", Path: f.name, Err: err}
-	}
-	f.m.mu.Lock()
-	defer f.m.mu.Unlock()
-	if off >= int64(len(f.i.data)) {
-		return 0, io.EOF
-	}
-	n := copy(p, f.i.data[off:])
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
-}
-
-func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
-	if !f.write {
-		return 0, &fs.PathError{Op: "write", Path: f.name, Err: errors.New("opened for reading")}
-	}
-	n, err := f.m.ask("write", f.name, len(p))
-	if err == nil {
-		n = len(p)
-	}
-	f.m.mu.Lock()
-	defer f.m.mu.Unlock()
-	if n = min(n, len(p)); n > 0 {
-		f.i.writeAt(p[:n], off)
-	}
-	if err != nil {
-		return n, &fs.PathError{Op: "write", Path: f.name, Err: err}
-	}
-	return n, nil
-}
-
-func (i *memInode) writeAt(p []byte, off int64) {
-	i.data = applyWrite(i.data, p, off)
-	i.pending = append(i.pending, fileChange{at: off, data: slices.Clone(p)})
-}
-
-func applyWrite(data, p []byte, off int64) []byte {
-	if end := off + int64(len(p)); end > int64(len(data)) {
-		data = append(data, make([]byte, end-int64(len(data)))...)
-	}
-	copy(data[off:], p)
-	return data
-}
-
-func (i *memInode) truncate(size int64) {
-	i.data = applyTruncate(i.data, size)
-	i.pending = append(i.pending, fileChange{at: size})
-}
-
-func applyTruncate(data []byte, size int64) []byte {
-	if size <= int64(len(data)) {
-		return data[:size:size]
-	}
-	return append(data, make([]byte, size-int64(len(data)))...)
-}
-
-func (f *memFile) Sync() error {
-	if _, err := f.m.ask("sync", f.name, 0); err != nil {
-		return &fs.PathError{Op: "sync", Path: f.name, Err: err}
-	}
-	f.m.mu.Lock()
-	defer f.m.mu.Unlock()
-	for _, c := range f.i.pending {
-		f.i.synced = c.apply(f.i.synced)
-	}
-	f.i.pending = nil
-	return nil
-}
-
-func (c fileChange) apply(data []byte) []byte {
-	if c.data == nil {
-		return applyTruncate(data, c.at)
-	}
-	return applyWrite(data, c.data, c.at)
-}
-
-func (f *memFile) Truncate(size int64) error {
-	if _, err := f.m.ask("truncate", f.name, 0); err != nil {
-		return &fs.PathError{Op: "truncate", Path: f.name, Err: err}
-	}
-	if size < 0 {
-		return fmt.Errorf("truncate %s to %d bytes", f.name, size)
-	}
-	f.m.mu.Lock()
-	defer f.m.mu.Unlock()
-	f.i.truncate(size)
-	return nil
-}
-
-func (f *memFile) Size() (int64, error) {
-	f.m.mu.Lock()
-	defer f.m.mu.Unlock()
-	return int64(len(f.i.data)), nil
-}
-
-func (f *memFile) Close() error { return nil }
 
 var _ FS = (*Mem)(nil)

@@ -1,7 +1,6 @@
 package vfs
 
 import (
-	"bytes"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -10,13 +9,19 @@ import (
 const sector = 512
 
 // Crash returns what the disk may hold after a power loss now; m itself goes on
-// unharmed. With a nil rng nothing unsynced survives; with one, a random part.
+// unharmed. With a nil rng nothing unsynced survives; with one, a random part,
+// of each file and directory for itself: what was written later may be there
+// without what was written before.
 func (m *Mem) Crash(rng *rand.Rand) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	after := NewMem()
+	after.space = m.space
 	inodes := map[*memInode]*memInode{}
-	for _, name := range slices.Sorted(maps.Keys(m.dirs)) {
+	for _, name := range slices.Sorted(maps.Keys(m.dirs)) { // a parent before what is in it
+		if parent, base := split(name); parent != name && !after.has(parent, base) {
+			continue // the directory itself is gone
+		}
 		d := m.dirs[name]
 		entries := d.crash(rng)
 		nd := newMemDir()
@@ -33,53 +38,58 @@ func (m *Mem) Crash(rng *rand.Rand) *Mem {
 	return after
 }
 
-// crash returns the entries that survive: the synced ones with, in order, the
-// first few changes since, as a file system that journals its metadata leaves them.
+// has reports whether a directory has an entry.
+func (m *Mem) has(dir, base string) bool {
+	d := m.dirs[dir]
+	if d == nil {
+		return false
+	}
+	_, ok := d.now[base]
+	return ok
+}
+
+// crash returns the entries that survive: the synced ones with, of the changes
+// since, either the first few, as a file system that journals its metadata
+// leaves them, or any.
 func (d *memDir) crash(rng *rand.Rand) map[string]*memInode {
 	out := maps.Clone(d.synced)
-	n := 0
-	if rng != nil {
-		n = rng.IntN(len(d.pending) + 1)
+	if rng == nil || len(d.pending) == 0 {
+		return out
 	}
+	inOrder, n := rng.IntN(2) == 0, rng.IntN(len(d.pending)+1)
 	for k, c := range d.pending {
-		switch {
-		case c.dir:
-			out[c.name] = nil
-		case k >= n:
-		case c.gone:
-			delete(out, c.name)
-		default:
-			out[c.name] = c.inode
+		if inOrder && k < n || !inOrder && rng.IntN(2) == 0 {
+			c.apply(out)
 		}
 	}
 	return out
 }
 
 func (i *memInode) crash(rng *rand.Rand) *memInode {
-	data := slices.Clone(i.synced)
-	if rng != nil {
-		for _, c := range i.pending {
+	data := slices.Clone(i.disk)
+	for _, c := range i.changes {
+		switch {
+		case c.fate == durable:
+			data = c.apply(data)
+		case rng != nil:
 			data = c.tear(data, rng)
 		}
 	}
-	return &memInode{data: data, synced: bytes.Clone(data)}
+	return &memInode{data: data, disk: data, shared: true, diskShared: true}
 }
 
-// tear applies a random part of the change: all, nothing, a prefix, or some of its sectors.
+// tear applies a random part of the change: all, nothing, a prefix, some of its
+// sectors, or only the size that it gave the file.
 func (c fileChange) tear(data []byte, rng *rand.Rand) []byte {
-	switch rng.IntN(4) {
-	case 0:
+	switch kind := rng.IntN(5); {
+	case kind == 0:
 		return c.apply(data)
-	case 1:
+	case kind == 1 || c.data == nil:
 		return data
-	case 2:
-		if c.data == nil {
-			return data
-		}
+	case kind == 2:
 		return applyWrite(data, c.data[:rng.IntN(len(c.data)+1)], c.at)
-	}
-	if c.data == nil {
-		return data
+	case kind == 3:
+		return applyTruncate(data, max(int64(len(data)), c.at+int64(len(c.data))))
 	}
 	for off := 0; off < len(c.data); {
 		end := min(len(c.data), off+sector-int((c.at+int64(off))%sector))
@@ -95,11 +105,24 @@ func (c fileChange) tear(data []byte, rng *rand.Rand) []byte {
 func (m *Mem) Flip(name string, bit int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	dir, base := split(name)
-	if d := m.dirs[dir]; d != nil && d.now[base] != nil && bit/8 < int64(len(d.now[base].data)) {
-		d.now[base].data[bit/8] ^= 1 << (bit % 8)
-		d.now[base].synced = slices.Clone(d.now[base].data)
+	i := m.inode(name)
+	if i == nil || bit/8 >= int64(len(i.data)) {
+		return
 	}
+	if i.shared || i.diskShared || len(i.changes) > 0 {
+		i.data, i.disk = slices.Clone(i.data), slices.Clone(i.data)
+		i.shared, i.diskShared, i.changes = false, false, nil
+	}
+	i.data[bit/8] ^= 1 << (bit % 8)
+	i.disk[bit/8] = i.data[bit/8]
+}
+
+func (m *Mem) inode(name string) *memInode {
+	dir, base := split(name)
+	if d := m.dirs[dir]; d != nil {
+		return d.now[base]
+	}
+	return nil
 }
 
 // Files returns the names of all files with their sizes.
@@ -117,22 +140,34 @@ func (m *Mem) Files() map[string]int64 {
 	return out
 }
 
-// Clone returns a copy that shares nothing with m, hook left out; what was not synced counts as synced in it.
+// Clone returns a copy of files, cache and disk, as after the death of the
+// process: neither sees what happens to the other from now on. The hook is left out.
 func (m *Mem) Clone() *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := NewMem()
+	c.space = m.space
 	inodes := map[*memInode]*memInode{}
-	for name, d := range m.dirs {
-		nd := newMemDir()
-		for base, i := range d.now {
-			if i != nil && inodes[i] == nil {
-				inodes[i] = &memInode{data: slices.Clone(i.data), synced: slices.Clone(i.data)}
-			}
-			nd.now[base] = inodes[i]
+	clone := func(entries map[string]*memInode) map[string]*memInode {
+		out := make(map[string]*memInode, len(entries))
+		for base, i := range entries {
+			out[base] = cloneOnce(inodes, i)
 		}
-		nd.synced = maps.Clone(nd.now)
+		return out
+	}
+	for name, d := range m.dirs {
+		nd := &memDir{now: clone(d.now), synced: clone(d.synced), pending: slices.Clone(d.pending)}
+		for k, p := range nd.pending {
+			nd.pending[k].inode = cloneOnce(inodes, p.inode)
+		}
 		c.dirs[name] = nd
 	}
 	return c
+}
+
+func cloneOnce(inodes map[*memInode]*memInode, i *memInode) *memInode {
+	if i != nil && inodes[i] == nil {
+		inodes[i] = i.clone()
+	}
+	return inodes[i]
 }

@@ -32,6 +32,8 @@ type model struct {
 	marks map[string][][]byte // values that a consumer's mark may have
 	next  int
 	topic []eventlog.Topic
+	// skipped is a CSN that the frontier has reached by Skip.
+	skipped eventlog.CSN
 }
 
 func newModel() *model {
@@ -57,24 +59,24 @@ func (f *Faults) add(o Faults) {
 	f.Wrong += o.Wrong
 }
 
-// compare looks at a log after a restart, reports what is not right, and settles what was unknown.
-func (m *model) compare(log eventlog.Log, report func(format string, args ...any)) (f Faults) {
-	r, err := log.Read(eventlog.ReadSpec{Outputs: true})
+// compare looks at a log after a restart, reports what is not right, and settles
+// what was unknown. An error is one of the log's: the same log may be compared again.
+func (m *model) compare(log eventlog.Log, report reporter) (f Faults, err error) {
+	got, err := readAll(log)
 	if err != nil {
-		report("Read: %v", err)
-		return Faults{Wrong: 1}
+		return f, err
 	}
-	defer r.Close()
+	parts, err := m.readPartitions(log)
+	if err != nil {
+		return f, err
+	}
 	seen := map[string]bool{}
+	frontier := eventlog.CSN(0)
 	at := 0 // place in m.txs behind the last transaction seen
-	for {
-		tx, err := r.Next()
-		if err != nil {
-			report("Next: %v", err)
-			return Faults{Wrong: 1}
-		}
-		if tx == nil {
-			break
+	for i := range got {
+		tx := &got[i]
+		if tx.Kind != eventlog.TxOutput {
+			frontier = tx.CSN
 		}
 		if tx.ID == "" {
 			continue // a tick of Skip
@@ -91,8 +93,7 @@ func (m *model) compare(log eventlog.Log, report func(format string, args ...any
 			continue
 		}
 		seen[tx.ID] = true
-		i := slices.Index(m.txs[at:], k)
-		if i < 0 {
+		if i := slices.Index(m.txs[at:], k); i < 0 {
 			report("transaction %q is out of order", tx.ID)
 			f.Reordered++
 		} else {
@@ -104,14 +105,45 @@ func (m *model) compare(log eventlog.Log, report func(format string, args ...any
 		}
 	}
 	f.add(m.settle(seen, report))
+	if log.Frontier() != frontier || frontier < m.skipped {
+		report("frontier %d, the last transaction has %d, skipped to %d", log.Frontier(), frontier, m.skipped)
+		f.Wrong++
+	}
 	f.add(m.compareStates(log, report))
-	f.add(m.comparePartitions(log, report))
-	f.add(m.comparePieces(log, report))
-	return f
+	f.add(m.comparePartitions(log, parts, report))
+	pieces, err := m.comparePieces(log, report)
+	f.add(pieces)
+	return f, err
+}
+
+// readAll returns copies of all transactions.
+func readAll(log eventlog.Log) (out []eventlog.Tx, err error) {
+	r, err := log.Read(eventlog.ReadSpec{Outputs: true})
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	for {
+		tx, err := r.Next()
+		if err != nil || tx == nil {
+			return out, err
+		}
+		out = append(out, cloneTx(tx))
+	}
+}
+
+func cloneTx(tx *eventlog.Tx) eventlog.Tx {
+	c := *tx
+	c.Position, c.Note = bytes.Clone(tx.Position), bytes.Clone(tx.Note)
+	c.Records = slices.Clone(tx.Records)
+	for i := range c.Records {
+		c.Records[i].Key, c.Records[i].Value = bytes.Clone(c.Records[i].Key), bytes.Clone(c.Records[i].Value)
+	}
+	return c
 }
 
 // settle decides what was unknown, and counts what is missing.
-func (m *model) settle(seen map[string]bool, report func(format string, args ...any)) (f Faults) {
+func (m *model) settle(seen map[string]bool, report reporter) (f Faults) {
 	left := m.txs[:0]
 	for _, k := range m.txs {
 		switch {
@@ -158,16 +190,12 @@ func (m *model) differs(k *kept, got *eventlog.Tx) string {
 	return ""
 }
 
-// compareStates checks positions of sources, marks and the frontier.
-func (m *model) compareStates(log eventlog.Log, report func(format string, args ...any)) (f Faults) {
+// compareStates checks positions of sources and marks.
+func (m *model) compareStates(log eventlog.Log, report reporter) (f Faults) {
 	last := map[string]*eventlog.Tx{}
-	var frontier eventlog.CSN
 	for _, k := range m.txs {
-		if k.tx.Kind != eventlog.TxOutput {
-			frontier = max(frontier, k.tx.CSN)
-			if len(k.tx.Position) > 0 {
-				last[k.tx.Source] = k.tx
-			}
+		if k.tx.Kind != eventlog.TxOutput && len(k.tx.Position) > 0 {
+			last[k.tx.Source] = k.tx
 		}
 	}
 	for source, tx := range last {
@@ -175,10 +203,6 @@ func (m *model) compareStates(log eventlog.Log, report func(format string, args 
 			report("source %s is at %q, CSN %d; want %q, CSN %d", source, s.Position, s.CSN, tx.Position, tx.CSN)
 			f.Wrong++
 		}
-	}
-	if log.Frontier() != frontier {
-		report("frontier %d, want %d", log.Frontier(), frontier)
-		f.Wrong++
 	}
 	for consumer, values := range m.marks {
 		c, err := log.Checkpoint(consumer)
@@ -191,12 +215,13 @@ func (m *model) compareStates(log eventlog.Log, report func(format string, args 
 	return f
 }
 
-// comparePartitions reads each partition by itself and compares it with the transactions.
-func (m *model) comparePartitions(log eventlog.Log, report func(format string, args ...any)) (f Faults) {
-	type place struct {
-		topic     eventlog.TopicID
-		partition int32
-	}
+type place struct {
+	topic     eventlog.TopicID
+	partition int32
+}
+
+// comparePartitions compares what each partition by itself shows with the transactions.
+func (m *model) comparePartitions(log eventlog.Log, parts map[place][]eventlog.Record, report reporter) (f Faults) {
 	want := map[place][]eventlog.Record{}
 	for _, k := range m.txs {
 		for _, r := range k.tx.Records {
@@ -207,22 +232,28 @@ func (m *model) comparePartitions(log eventlog.Log, report func(format string, a
 			want[p] = append(want[p], r)
 		}
 	}
-	for _, t := range m.topic {
-		ends := log.EndOffsets(t.ID)
-		for p := range int32(t.Spec.Partitions) {
-			got, err := readPartition(log, t.ID, p)
-			if err != nil {
-				report("partition %s/%d: %v", t.Spec.Name, p, err)
-				f.Wrong++
-				continue
-			}
-			if what := samePartition(got, want[place{t.ID, p}], ends[p]); what != "" {
-				report("partition %s/%d: %s", t.Spec.Name, p, what)
-				f.Wrong++
-			}
+	for p, got := range parts {
+		if what := samePartition(got, want[p], log.EndOffsets(p.topic)[p.partition]); what != "" {
+			report("topic %d partition %d: %s", p.topic, p.partition, what)
+			f.Wrong++
 		}
 	}
 	return f
+}
+
+// readPartitions reads each partition by itself.
+func (m *model) readPartitions(log eventlog.Log) (map[place][]eventlog.Record, error) {
+	out := map[place][]eventlog.Record{}
+	for _, t := range m.topic {
+		for p := range int32(t.Spec.Partitions) {
+			got, err := readPartition(log, t.ID, p)
+			if err != nil {
+				return nil, fmt.Errorf("partition %s/%d: %w", t.Spec.Name, p, err)
+			}
+			out[place{t.ID, p}] = got
+		}
+	}
+	return out, nil
 }
 
 func readPartition(log eventlog.Log, topic eventlog.TopicID, p int32) (out []eventlog.Record, err error) {

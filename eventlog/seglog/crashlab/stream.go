@@ -24,6 +24,9 @@ const maxSpooled = 3
 
 // stream begins a streamed transaction or takes a step in one.
 func (l *life) stream() error {
+	if len(l.model.topic) == 0 {
+		return l.ensureTopic()
+	}
 	if len(l.spools) == 0 || len(l.spools) < maxSpooled && l.rng.IntN(4) == 0 {
 		return l.beginStream()
 	}
@@ -117,19 +120,22 @@ func (l *life) commitStream(p *spooled) error {
 		}
 	}
 	l.model.add(want, f)
+	if f == refused {
+		l.doubtful = append(l.doubtful, want.ID)
+	}
 	l.model.byID[p.id].unplaced = true
 	return err
 }
 
 // comparePieces reads everything in pieces: joined they are the transactions.
-func (m *model) comparePieces(log eventlog.Log, report func(format string, args ...any)) (f Faults) {
-	wrong := func(format string, args ...any) Faults {
+func (m *model) comparePieces(log eventlog.Log, report reporter) (Faults, error) {
+	wrong := func(format string, args ...any) (Faults, error) {
 		report(format, args...)
-		return Faults{Wrong: 1}
+		return Faults{Wrong: 1}, nil
 	}
 	r, err := log.Read(eventlog.ReadSpec{Outputs: true, Pieces: true})
 	if err != nil {
-		return wrong("Read in pieces: %v", err)
+		return Faults{}, fmt.Errorf("in pieces: %w", err)
 	}
 	defer r.Close()
 	n := 0
@@ -137,7 +143,7 @@ func (m *model) comparePieces(log eventlog.Log, report func(format string, args 
 	for {
 		tx, err := r.Next()
 		if err != nil {
-			return wrong("Next piece: %v", err)
+			return Faults{}, fmt.Errorf("next piece: %w", err)
 		}
 		if tx == nil {
 			break
@@ -165,7 +171,7 @@ func (m *model) comparePieces(log eventlog.Log, report func(format string, args 
 	if n != len(m.txs) || len(whole.Records) > 0 {
 		return wrong("%d transactions in pieces, want %d", n, len(m.txs))
 	}
-	return f
+	return Faults{}, nil
 }
 
 func clone(records []eventlog.Record) []eventlog.Record {
