@@ -40,7 +40,7 @@ var logMutants = []mutant{
 	},
 	{
 		"frontier-before-the-sync", "eventlog/seglog/append.go",
-		"if err := l.writeEntry(g.entry); err != nil {\n\t\treturn err\n\t}\n\tl.publish(g)\n\treturn nil",
+		"if err := l.writeEntry(g.entry); err != nil {\n\t\tg.mem.release()\n\t\treturn err\n\t}\n\tl.publish(g)\n\treturn nil",
 		"l.publish(g)\n\treturn l.writeEntry(g.entry)",
 		seglogDir, "TestFailedSyncIsTheEnd|TestFullDisk",
 	},
