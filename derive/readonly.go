@@ -2,7 +2,9 @@ package derive
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/tailwater/tailwater/derive/image"
@@ -26,6 +28,36 @@ func OpenReadOnly(stateDir string, restore func(definition []byte) (View, error)
 		return nil, err
 	}
 	return r, nil
+}
+
+// CheckState reports with ErrStateAhead that a state remembers more than the log
+// holds, or belongs to another. It must be asked before anything is appended:
+// what a log that lost its end appends then is soon beyond the state again. No
+// state is a good one.
+func CheckState(stateDir string, log eventlog.Log) (err error) {
+	if _, err := os.Stat(stateDir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	store, err := image.OpenStore(stateDir, image.Options{ReadOnly: true})
+	if err != nil {
+		return nil // there is none yet, or Open tells what is wrong
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	snap := store.Snapshot()
+	defer snap.Close()
+	var m meta
+	if ok, err := recall(snap, memMeta, &m); err != nil || !ok {
+		return err
+	}
+	v, ok, err := snap.Get(nil, image.MemoryKey(memApplied))
+	if err != nil || !ok {
+		return err
+	}
+	applied, _, err := uvarint(v)
+	if err != nil {
+		return err
+	}
+	return fits(stateDir, &m, eventlog.CSN(applied), log)
 }
 
 func (r *Runner) loadReadOnly() error {

@@ -62,20 +62,26 @@ func (r *Runner) recoverMeta(b *image.Batch) error {
 		return fmt.Errorf("state %s has format %d, this program reads %d: use the program that wrote it, or delete the directory to rebuild the views from the log",
 			r.opts.StateDir, r.meta.Version, formatVersion)
 	}
-	if r.meta.Log != r.log.ID() {
-		return fmt.Errorf("%w: state %s belongs to another log; delete the directory to rebuild the views from this one", ErrStateAhead, r.opts.StateDir)
-	}
 	v, ok, err := b.Get(nil, image.MemoryKey(memApplied))
-	if err != nil || !ok {
-		return err
+	if err == nil && ok {
+		var applied uint64
+		applied, _, err = uvarint(v)
+		r.applied = eventlog.CSN(applied)
 	}
-	applied, _, err := uvarint(v)
 	if err != nil {
 		return err
 	}
-	if r.applied = eventlog.CSN(applied); r.applied > r.log.Frontier() {
+	return fits(r.opts.StateDir, &r.meta, r.applied, r.log)
+}
+
+// fits reports that a state is not one of this log, or remembers more than it holds.
+func fits(stateDir string, m *meta, applied eventlog.CSN, log eventlog.Log) error {
+	if m.Log != log.ID() {
+		return fmt.Errorf("%w: state %s belongs to another log; delete the directory to rebuild the views from this one", ErrStateAhead, stateDir)
+	}
+	if applied > log.Frontier() {
 		return fmt.Errorf("%w: state %s is at %d, the log ends at %d: the log lost its end; delete the directory to rebuild the views",
-			ErrStateAhead, r.opts.StateDir, r.applied, r.log.Frontier())
+			ErrStateAhead, stateDir, applied, log.Frontier())
 	}
 	return nil
 }

@@ -350,12 +350,29 @@ func TestStateAheadOfTheLog(t *testing.T) {
 	w.start(def)
 	w.catchUp()
 	w.stop()
+	if err := derive.CheckState(w.opts.StateDir, w.log); err != nil {
+		t.Fatalf("its own log: %v", err)
+	}
+	if err := derive.CheckState(w.opts.StateDir+"/none", w.log); err != nil {
+		t.Fatalf("no state: %v", err)
+	}
+	if err := derive.CheckState(w.opts.StateDir, &shortLog{w.log}); !errors.Is(err, derive.ErrStateAhead) {
+		t.Fatalf("a log that lost its end: %v", err)
+	}
 	other := newWorld(t)
+	if err := derive.CheckState(w.opts.StateDir, other.log); !errors.Is(err, derive.ErrStateAhead) {
+		t.Fatalf("another log: %v", err)
+	}
 	w.opts.Log = other.log
 	if _, err := derive.Open(w.opts); !errors.Is(err, derive.ErrStateAhead) {
 		t.Fatalf("another log: %v", err)
 	}
 }
+
+// shortLog has lost its last transaction.
+type shortLog struct{ eventlog.Log }
+
+func (l *shortLog) Frontier() eventlog.CSN { return l.Log.Frontier() - 1 }
 
 // Readers go on while the views run; each document is one that the view had.
 func TestReadersBesideRun(t *testing.T) {

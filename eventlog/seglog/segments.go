@@ -111,6 +111,11 @@ func (l *Log) dropCovered() error {
 			if l.readOnly {
 				continue
 			}
+			// The two are there together only until the old one is removed: a crash came
+			// between. Should the new one not be what was written, nothing is removed.
+			if _, err := kept[len(kept)-1].index(l.fs()); err != nil {
+				return err
+			}
 			l.opts.Logger.Info("removing a segment that was compacted", "file", s.path)
 			if err := l.fs().Remove(s.path); err != nil && !vfs.IsNotExist(err) {
 				return err

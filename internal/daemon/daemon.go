@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tailwater/tailwater/config"
+	"github.com/tailwater/tailwater/derive"
 	"github.com/tailwater/tailwater/eventlog"
 	"github.com/tailwater/tailwater/eventlog/seglog"
 )
@@ -76,6 +77,9 @@ func runOnce(ctx context.Context, o Options, cfg *config.Config, started time.Ti
 		return nil, dirError(err)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
+	if err := derive.CheckState(dir.stateDir(), log); err != nil { // before a source can append
+		return nil, err
+	}
 	d := &Daemon{LogReader: NewLogReader(log, sourceKinds(cfg)), opts: o, cfg: cfg, logger: o.Logger, started: started, dir: dir, log: log, reload: make(chan chan error), building: "connecting to the sources"}
 	if err := d.build(); err != nil {
 		return nil, err
