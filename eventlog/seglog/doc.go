@@ -6,7 +6,8 @@
 //	DIR/journal/000000000001-7.stream          streamed transaction that file 1 adopted
 //	DIR/journal/000000000008.stream.tmp        one in progress
 //	DIR/topics/000017-short-name/meta          full name and spec, for people
-//	DIR/topics/000017-short-name/P-BASE-NEXT.seg
+//	DIR/topics/000017-short-name/P-BASE-NEXT.seg         as sealed
+//	DIR/topics/000017-short-name/P-BASE-NEXT-GEN.seg     after a compaction
 //
 // A journal file, version 1, is a 16-byte header ("TWJL", u16 version, u16 zero,
 // u64 file number) and then entries to the end. Integers are little-endian and
@@ -52,12 +53,31 @@
 //     readers, the same in the journal and behind it.
 //   - Sealed records that the journal still holds are the same; either may be read.
 //
+// Of compaction and retention:
+//
+//   - Only records that have left the journal make older ones of their key go: a
+//     reader that finds those gone reads on in segments, where partial records have
+//     taken over what they lacked.
+//   - A topic's horizon is durable before anything is removed (V21).
+//   - Segments are written anew newest first, so that a survivor has the values of the
+//     older records before those go.
+//   - A tombstone goes only in a pass that began when all it hides had gone (the
+//     clean mark, written when a pass is complete), after its retention, below every
+//     cursor (V22), and under no pin.
+//   - The records of a key that was changed stay until the row under its new key is whole.
+//   - A new segment is durable under its name before those that it covers are
+//     removed. Open removes covered ones.
+//   - Where rows of _tx begin is durable before older ones are deleted; transactions
+//     without a row are read by merging partitions. Rows that an open reader will
+//     ask for stay.
+//
 // # Goroutines
 //
 // Each caller of Append encodes its own batches; then requests, also those that
 // commit streams, queue, and whoever holds the writer's token gives them their
 // places and writes for all. A stream writes and syncs its file without the token.
-// Readers take the log's read lock only to find their place. Run seals in the background.
+// Readers take the log's read lock only to find their place. Run seals,
+// compacts and deletes in the background; one compaction or deletion runs at a time.
 //
 // # Memory
 //
