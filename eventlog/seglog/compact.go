@@ -205,7 +205,7 @@ const (
 // compactLoop compacts and expires in the background until ctx ends.
 func (l *Log) compactLoop(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := l.retain(); err != nil && ctx.Err() == nil && !errors.Is(err, eventlog.ErrClosed) {
+		if err := l.Expire(); err != nil && ctx.Err() == nil && !errors.Is(err, eventlog.ErrClosed) {
 			l.opts.Logger.Warn("retention is tried again", "in", compactEvery, "err", err)
 		}
 		worked := l.compactDirtiest(ctx)
