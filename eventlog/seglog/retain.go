@@ -117,15 +117,16 @@ func (l *Log) newestTime(s *segment) (time.Time, error) {
 }
 
 // unread leaves out the segments of _tx with rows that an open reader will ask
-// for. The caller holds the lock.
+// for, or that the journal holds too: a round of sealing that ended early may have
+// left the records of those only there. The caller holds the lock.
 func (l *Log) unread(segs []*segment) []*segment {
+	least := l.files[0].ordinal
 	for r := range l.readers {
-		at := eventlog.Offset(r.pinned.Load())
-		for n, s := range segs {
-			if s.next > at {
-				segs = segs[:n]
-				break
-			}
+		least = min(least, r.pinned.Load())
+	}
+	for n, s := range segs {
+		if uint64(s.next) > least {
+			return segs[:n]
 		}
 	}
 	return segs

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -308,6 +309,40 @@ func TestRowsExpireUnderReaders(t *testing.T) {
 	}
 	if first := l.StartOffsets(txTopic)[0]; first == 0 {
 		t.Error("no row went: the test tests nothing")
+	}
+}
+
+// TestRowsOfTheJournalDoNotExpire: where sealing ended early, after the rows of
+// _tx, their records are nowhere but in the journal.
+func TestRowsOfTheJournalDoNotExpire(t *testing.T) {
+	fs := vfs.NewMem()
+	l, _, _, _ := rowsLog(t, rand.New(rand.NewPCG(11, 102)), rowsOptions(fs))
+	spec := eventlog.ReadSpec{Outputs: true}
+	want, _ := shownTxs(t, l, spec)
+	renames := 0
+	fs.SetHook(func(op vfs.Op) (int, error) {
+		if op.Kind != "rename" {
+			return 0, nil
+		}
+		if renames++; renames > 1 {
+			return 0, syscall.EIO
+		}
+		return 0, nil
+	})
+	if err := l.SealAll(context.Background()); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("SealAll = %v", err)
+	}
+	fs.SetHook(nil)
+	l.st.topics[0].topic.Spec.RetentionBytes = 1
+	if err := l.Expire(); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := shownTxs(t, l, spec); !reflect.DeepEqual(got, want) {
+		t.Errorf("%d transactions, want %d", len(got), len(want))
+	}
+	l.Close()
+	if got, _ := shownTxs(t, mustOpen(t, rowsOptions(fs)), spec); !reflect.DeepEqual(got, want) {
+		t.Errorf("after a restart: %d transactions, want %d", len(got), len(want))
 	}
 }
 

@@ -1,6 +1,7 @@
 package seglog
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -44,7 +45,8 @@ func (r *reader) startRowless() (*rowlessReader, error) {
 	}
 	r.ordinal = max(r.ordinal, uint64(start.ends[partKey{txTopic, 0}]))
 	m := &rowlessReader{}
-	for k, end := range start.ends {
+	for _, k := range slices.SortedFunc(maps.Keys(start.ends), comparePartKeys) { // a replay is the same again
+		end := start.ends[k]
 		if k.topic == txTopic {
 			continue
 		}
