@@ -120,7 +120,7 @@ func (l *Log) newestTime(s *segment) (time.Time, error) {
 // for, or that the journal holds too: a round of sealing that ended early may have
 // left the records of those only there. The caller holds the lock.
 func (l *Log) unread(segs []*segment) []*segment {
-	least := l.files[0].ordinal
+	least := l.oldestFile().ordinal
 	for r := range l.readers {
 		least = min(least, r.pinned.Load())
 	}
