@@ -98,7 +98,7 @@ type compaction struct {
 	topic  eventlog.Topic
 	segs   []*segment
 	clean  cleanState
-	limit  eventlog.Offset // where the journal begins
+	limit  eventlog.Offset // where the journal begins, also after a crash
 	limits limits
 	now    int64 // µs
 
@@ -136,9 +136,9 @@ func (l *Log) newCompaction(ctx context.Context, k partKey, rate int64) *compact
 	delete(l.dirty, k)
 	c.segs = l.segs[k] // replaced, never changed
 	c.clean = l.st.clean(k)
-	// Only what has left the journal makes older records go: a reader that finds
-	// them gone must not read on in the journal, where nothing was merged.
-	c.limit = l.files[0].start(k.topic, k.partition)
+	// Only what has left the journal, durably, makes older records go: a reader that
+	// finds them gone must not read on in the journal, where nothing was merged.
+	c.limit = l.oldestFile().start(k.topic, k.partition)
 	return c
 }
 
@@ -205,7 +205,7 @@ const (
 // compactLoop compacts and expires in the background until ctx ends.
 func (l *Log) compactLoop(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := l.retain(); err != nil && ctx.Err() == nil && !errors.Is(err, eventlog.ErrClosed) {
+		if err := l.Expire(); err != nil && ctx.Err() == nil && !errors.Is(err, eventlog.ErrClosed) {
 			l.opts.Logger.Warn("retention is tried again", "in", compactEvery, "err", err)
 		}
 		worked := l.compactDirtiest(ctx)

@@ -55,7 +55,7 @@ type Log struct {
 	compacted map[partKey]time.Time // when a partition was last compacted by this process
 	damaged   map[partKey]error     // partitions that are not compacted any more
 	dirty     map[partKey]time.Time // when the oldest segment came that compaction has not looked at
-	doomed    []*journalFile        // sealed, to be deleted; of sealMu
+	doomed    []*journalFile        // sealed, to be deleted; changed by the holder of sealMu
 	changed   chan struct{}
 	rolled    chan struct{} // closed when a journal file was closed
 	closed    bool

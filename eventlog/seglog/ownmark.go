@@ -119,7 +119,8 @@ func decodeCursorMark(b []byte) (eventlog.Cursor, error) {
 }
 
 // txStart is where the rows of _tx begin since older ones were deleted: records
-// below the offsets have no row. They are read by merging partitions.
+// below the offsets have no row, and those of _tx itself show nothing. They are
+// read by merging partitions.
 type txStart struct {
 	csn  eventlog.CSN // largest CSN of a deleted row
 	ends map[partKey]eventlog.Offset

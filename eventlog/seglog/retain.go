@@ -13,10 +13,10 @@ import (
 // txQuotaShare is the part of the quota that the rows of _tx may take at most.
 const txQuotaShare = 8
 
-// retain deletes the oldest segments of topics with cleanup delete, as far as
+// Expire deletes the oldest segments of topics with cleanup delete, as far as
 // their retention by time and size says. The newest segment of a partition may go
-// too; offsets go on in the journal.
-func (l *Log) retain() error {
+// too; offsets go on in the journal. Run does it in the background.
+func (l *Log) Expire() error {
 	l.compactMu.Lock()
 	defer l.compactMu.Unlock()
 	if err := l.writable(); err != nil {
@@ -42,19 +42,24 @@ func (l *Log) retainPartition(t eventlog.Topic, k partKey) error {
 	}
 	l.mu.RLock()
 	gone := slices.Clone(l.segs[k][:n])
-	l.mu.RUnlock()
 	if k.topic == txTopic {
-		if gone = l.unread(gone); len(gone) == 0 {
-			return nil
-		}
-		n = len(gone)
+		gone = l.unread(gone)
+	}
+	l.mu.RUnlock()
+	if k.topic == txTopic && len(gone) > 0 {
 		if err := l.moveTxStart(gone); err != nil {
 			return err
 		}
 	}
 	l.mu.Lock()
-	l.setSegments(k, slices.Clone(l.segs[k][n:]))
+	if k.topic == txTopic {
+		gone = l.unread(gone) // a reader may have begun before the start was moved
+	}
+	l.setSegments(k, slices.Clone(l.segs[k][len(gone):]))
 	l.mu.Unlock()
+	if len(gone) == 0 {
+		return nil
+	}
 	for _, s := range gone { // oldest first: a crash leaves no hole
 		if err := l.fs().Remove(s.path); err != nil && !vfs.IsNotExist(err) {
 			return err
@@ -111,24 +116,25 @@ func (l *Log) newestTime(s *segment) (time.Time, error) {
 	return time.UnixMilli(ms), nil
 }
 
-// unread leaves out the segments of _tx with rows that an open reader will ask for.
+// unread leaves out the segments of _tx with rows that an open reader will ask
+// for, or that the journal holds too: a round of sealing that ended early may have
+// left the records of those only there. The caller holds the lock.
 func (l *Log) unread(segs []*segment) []*segment {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
+	least := l.oldestFile().ordinal
 	for r := range l.readers {
-		at := eventlog.Offset(r.pinned.Load())
-		for n, s := range segs {
-			if s.next > at {
-				segs = segs[:n]
-				break
-			}
+		least = min(least, r.pinned.Load())
+	}
+	for n, s := range segs {
+		if uint64(s.next) > least {
+			return segs[:n]
 		}
 	}
 	return segs
 }
 
-// moveTxStart durably notes, before rows of _tx go, up to where the records of
-// each partition have lost theirs.
+// moveTxStart durably notes, before rows of _tx go, up to where _tx and the records
+// of each partition have lost them. Readers begin behind that: rows that a crash
+// or another reader kept there show nothing twice.
 func (l *Log) moveTxStart(gone []*segment) error {
 	l.mu.RLock()
 	start, err := l.st.txStart()
@@ -142,6 +148,8 @@ func (l *Log) moveTxStart(gone []*segment) error {
 	c := newSegCursor(l, partKey{txTopic, 0}, gone[0].base)
 	defer c.close()
 	end := gone[len(gone)-1].next
+	rows := partKey{txTopic, 0}
+	start.ends[rows] = max(start.ends[rows], end)
 	var runs []sealedRun
 	for {
 		var r eventlog.Record

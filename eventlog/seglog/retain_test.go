@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -77,14 +78,18 @@ func TestRowsOfTxExpire(t *testing.T) {
 	}
 }
 
-func testRowsExpire(t *testing.T, seed uint64) {
-	rng := rand.New(rand.NewPCG(11, seed))
-	fs := vfs.NewMem()
+func rowsOptions(fs vfs.FS) Options {
 	opts := memOptions(fs)
 	opts.FileBytes, opts.SealBatch, opts.TailBytes, opts.StreamChunk = 700, 150, 100, 40
-	l := mustOpen(t, opts)
-	a, b := mustTopic(t, l, "s.p.a"), mustTopic(t, l, "s.p.b")
-	v := mustTopic(t, l, "view.v")
+	return opts
+}
+
+// rowsLog is a log with rows of _tx in several segments, and topics a, b and a view's.
+func rowsLog(t *testing.T, rng *rand.Rand, opts Options) (l *Log, a, b, v eventlog.Topic) {
+	t.Helper()
+	l = mustOpen(t, opts)
+	a, b = mustTopic(t, l, "s.p.a"), mustTopic(t, l, "s.p.b")
+	v = mustTopic(t, l, "view.v")
 	ctx := context.Background()
 	for n := range 120 {
 		tx := &eventlog.Tx{Kind: eventlog.TxSource, Source: "s", Position: fmt.Append(nil, n), CommitTime: testTime.UnixMicro()}
@@ -112,6 +117,15 @@ func testRowsExpire(t *testing.T, seed uint64) {
 			}
 		}
 	}
+	return l, a, b, v
+}
+
+func testRowsExpire(t *testing.T, seed uint64) {
+	rng := rand.New(rand.NewPCG(11, seed))
+	fs := vfs.NewMem()
+	opts := rowsOptions(fs)
+	l, a, b, v := rowsLog(t, rng, opts)
+	ctx := context.Background()
 	specs := []eventlog.ReadSpec{
 		{}, {Outputs: true}, {Topics: []eventlog.TopicID{b.ID}}, {Topics: []eventlog.TopicID{a.ID, v.ID}, Outputs: true},
 		{Outputs: true, Pieces: true}, {After: l.Frontier() - 70}, {After: l.Frontier() - 30, Outputs: true},
@@ -156,14 +170,14 @@ func testRowsExpire(t *testing.T, seed uint64) {
 		total += s.size
 	}
 	l.st.topics[0].topic.Spec.RetentionBytes = total
-	if err := l.retain(); err != nil {
+	if err := l.Expire(); err != nil {
 		t.Fatal(err)
 	}
 	if got := l.segs[partKey{txTopic, 0}]; len(got) != len(segs) {
 		t.Fatalf("%d segments of %s are left of %d although a reader is at the first", len(got), txTopicName, len(segs))
 	}
 	open.Close()
-	if err := l.retain(); err != nil {
+	if err := l.Expire(); err != nil {
 		t.Fatal(err)
 	}
 	if got := l.segs[partKey{txTopic, 0}]; len(got) >= len(segs) || len(got) == 0 {
@@ -177,7 +191,7 @@ func testRowsExpire(t *testing.T, seed uint64) {
 	l = mustOpen(t, opts)
 	check("after a restart")
 	l.st.topics[0].topic.Spec.RetentionBytes = 1
-	if err := l.retain(); err != nil {
+	if err := l.Expire(); err != nil {
 		t.Fatal(err)
 	}
 	check("after all rows expired")
@@ -185,6 +199,178 @@ func testRowsExpire(t *testing.T, seed uint64) {
 	opts.FS = fs.Crash(rng)
 	l = mustOpen(t, opts)
 	check("after power loss")
+}
+
+// expireSome makes retention want about half of the rows of _tx.
+func expireSome(t *testing.T, l *Log) {
+	t.Helper()
+	segs := l.segs[partKey{txTopic, 0}]
+	if len(segs) < 3 {
+		t.Fatalf("%d segments of %s: the test tests nothing", len(segs), txTopicName)
+	}
+	l.st.topics[0].topic.Spec.RetentionBytes = 1
+	for _, s := range segs[len(segs)/2:] {
+		l.st.topics[0].topic.Spec.RetentionBytes += s.size
+	}
+}
+
+// TestRowsExpireSurvivesACrashAnywhere loses power, or is killed, at each
+// operation of an expiry: every transaction is there once.
+func TestRowsExpireSurvivesACrashAnywhere(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 100))
+	healthy := vfs.NewMem()
+	l, _, _, _ := rowsLog(t, rng, rowsOptions(healthy))
+	if err := l.SealAll(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	spec := eventlog.ReadSpec{Outputs: true}
+	want, _ := shownTxs(t, l, spec)
+	l.Close()
+	const more = 100
+	for at := range more {
+		fs := healthy.Clone()
+		l := mustOpen(t, rowsOptions(fs))
+		expireSome(t, l)
+		var after []*vfs.Mem
+		ops := 0
+		fs.SetHook(func(op vfs.Op) (int, error) {
+			if !op.Changes() {
+				return 0, nil
+			}
+			if ops++; ops == at+1 {
+				after = []*vfs.Mem{fs.Clone(), fs.Crash(nil), fs.Crash(rng)}
+			}
+			return 0, nil
+		})
+		if err := l.Expire(); err != nil {
+			t.Fatal(err)
+		}
+		fs.SetHook(nil)
+		if after == nil {
+			if ops < 5 {
+				t.Errorf("an expiry has %d operations: the test tests nothing", ops)
+			}
+			return
+		}
+		for i, fs := range after {
+			again := mustOpen(t, rowsOptions(fs))
+			for _, what := range []string{"opened", "expired again"} {
+				if got, _ := shownTxs(t, again, spec); !reflect.DeepEqual(got, want) {
+					t.Fatalf("crash %d at operation %d, %s: %d transactions, want %d", i, at, what, len(got), len(want))
+				}
+				again.st.topics[0].topic.Spec.RetentionBytes = 1
+				if err := again.Expire(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			again.Close()
+		}
+	}
+	t.Errorf("an expiry has more than %d operations", more)
+}
+
+// TestRowsExpireUnderReaders starts readers at each operation of an expiry: what
+// they show does not depend on when they began.
+func TestRowsExpireUnderReaders(t *testing.T) {
+	fs := vfs.NewMem()
+	l, _, _, _ := rowsLog(t, rand.New(rand.NewPCG(11, 101)), rowsOptions(fs))
+	if err := l.SealAll(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	want := readersCSNs(t, mustRead(t, l))
+	expireSome(t, l)
+	var readers []eventlog.Reader
+	busy := false
+	fs.SetHook(func(op vfs.Op) (int, error) {
+		if op.Changes() && !busy {
+			busy = true
+			readers = append(readers, mustRead(t, l))
+			busy = false
+		}
+		return 0, nil
+	})
+	if err := l.Expire(); err != nil {
+		t.Fatal(err)
+	}
+	fs.SetHook(nil)
+	if len(readers) < 2 {
+		t.Fatalf("%d readers: the test tests nothing", len(readers))
+	}
+	for i, r := range append(readers, mustRead(t, l)) {
+		if got := readersCSNs(t, r); !slices.Equal(got, want) {
+			t.Errorf("reader %d shows %d transactions, want %d", i, len(got), len(want))
+		}
+	}
+	if err := l.Expire(); err != nil { // now that nobody reads
+		t.Fatal(err)
+	}
+	if got := readersCSNs(t, mustRead(t, l)); !slices.Equal(got, want) {
+		t.Errorf("in the end %d transactions are shown, want %d", len(got), len(want))
+	}
+	if first := l.StartOffsets(txTopic)[0]; first == 0 {
+		t.Error("no row went: the test tests nothing")
+	}
+}
+
+// TestRowsOfTheJournalDoNotExpire: where sealing ended early, after the rows of
+// _tx, their records are nowhere but in the journal.
+func TestRowsOfTheJournalDoNotExpire(t *testing.T) {
+	fs := vfs.NewMem()
+	l, _, _, _ := rowsLog(t, rand.New(rand.NewPCG(11, 102)), rowsOptions(fs))
+	spec := eventlog.ReadSpec{Outputs: true}
+	want, _ := shownTxs(t, l, spec)
+	renames := 0
+	fs.SetHook(func(op vfs.Op) (int, error) {
+		if op.Kind != "rename" {
+			return 0, nil
+		}
+		if renames++; renames > 1 {
+			return 0, syscall.EIO
+		}
+		return 0, nil
+	})
+	if err := l.SealAll(context.Background()); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("SealAll = %v", err)
+	}
+	fs.SetHook(nil)
+	l.st.topics[0].topic.Spec.RetentionBytes = 1
+	if err := l.Expire(); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := shownTxs(t, l, spec); !reflect.DeepEqual(got, want) {
+		t.Errorf("%d transactions, want %d", len(got), len(want))
+	}
+	l.Close()
+	if got, _ := shownTxs(t, mustOpen(t, rowsOptions(fs)), spec); !reflect.DeepEqual(got, want) {
+		t.Errorf("after a restart: %d transactions, want %d", len(got), len(want))
+	}
+}
+
+func mustRead(t *testing.T, l *Log) eventlog.Reader {
+	t.Helper()
+	r, err := l.Read(eventlog.ReadSpec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// readersCSNs reads to the end, closes the reader, and returns the CSNs of what has records.
+func readersCSNs(t *testing.T, r eventlog.Reader) (out []eventlog.CSN) {
+	t.Helper()
+	defer r.Close()
+	for {
+		tx, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tx == nil {
+			return out
+		}
+		if len(tx.Records) > 0 {
+			out = append(out, tx.CSN)
+		}
+	}
 }
 
 func TestRetention(t *testing.T) {
@@ -218,7 +404,7 @@ func TestRetention(t *testing.T) {
 			}
 		}
 	}
-	if err := l.retain(); err != nil {
+	if err := l.Expire(); err != nil {
 		t.Fatal(err)
 	}
 	check := func(what string) {
@@ -255,7 +441,7 @@ func TestRetention(t *testing.T) {
 	l = mustOpen(t, opts)
 	check("after power loss")
 	now = now.Add(100 * time.Hour)
-	if err := l.retain(); err != nil {
+	if err := l.Expire(); err != nil {
 		t.Fatal(err)
 	}
 	if got := l.StartOffsets(byTime.ID)[0]; got != 60 {

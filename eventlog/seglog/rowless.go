@@ -1,6 +1,7 @@
 package seglog
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,8 +33,8 @@ func isOutputTopic(name string) bool {
 	return strings.HasPrefix(name, "view.") || strings.HasPrefix(name, "_dlq.")
 }
 
-// startRowless returns a reader of what the reader wants below the rows of _tx; nil
-// if it wants nothing there.
+// startRowless returns a reader of what the reader wants below the rows of _tx, and
+// moves the reader to where those begin; nil if it wants nothing there.
 func (r *reader) startRowless() (*rowlessReader, error) {
 	l := r.l
 	l.mu.RLock()
@@ -42,8 +43,13 @@ func (r *reader) startRowless() (*rowlessReader, error) {
 	if err != nil || start.ends == nil {
 		return nil, err
 	}
+	r.ordinal = max(r.ordinal, uint64(start.ends[partKey{txTopic, 0}]))
 	m := &rowlessReader{}
-	for k, end := range start.ends {
+	for _, k := range slices.SortedFunc(maps.Keys(start.ends), comparePartKeys) { // a replay is the same again
+		end := start.ends[k]
+		if k.topic == txTopic {
+			continue
+		}
 		t, ok := l.topicByID(k.topic)
 		output := isOutputTopic(t.Spec.Name)
 		if !ok || !r.shows(k.topic) || output && !r.spec.Outputs {

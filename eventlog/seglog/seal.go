@@ -350,7 +350,18 @@ func (l *Log) dropFiles(n int) error {
 		if err := l.removeStreams(l.doomed[0]); err != nil {
 			return err
 		}
+		l.mu.Lock()
 		l.doomed = l.doomed[1:]
+		l.mu.Unlock()
 	}
 	return nil
+}
+
+// oldestFile returns the oldest file that may be in the journal after a crash. The
+// caller holds the lock.
+func (l *Log) oldestFile() *journalFile {
+	if len(l.doomed) > 0 {
+		return l.doomed[0]
+	}
+	return l.files[0]
 }

@@ -38,8 +38,8 @@ func (r *reader) start() error {
 	if r.ordinal, err = r.l.sealedOrdinal(csn); err != nil {
 		return err
 	}
-	r.pinned.Store(r.ordinal)
 	r.rowless, err = r.startRowless()
+	r.pinned.Store(r.ordinal)
 	return err
 }
 

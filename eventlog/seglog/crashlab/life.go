@@ -24,7 +24,9 @@ type life struct {
 	strike strike      // its fault
 	faults Faults
 	spools []*spooled // streamed transactions in progress
-	values int        // largest size of a record's value
+	pin    *pinned    // nil: none is held
+	tables map[eventlog.TopicID]*table
+	values int // largest size of a record's value
 	// doubtful are transactions refused for want of space, or by another fault,
 	// since the last entry was written: a power loss may leave them whole.
 	doubtful []string
@@ -32,8 +34,8 @@ type life struct {
 
 // newLife makes a life in an empty file system; rng decides what is written.
 func newLife(rng *rand.Rand, report reporter) *life {
-	l := &life{rng: rng, fs: vfs.NewMem(), model: newModel(), now: time.Unix(1_800_000_000, 0), report: report, values: 300}
-	l.opts = seglog.Options{Clock: func() time.Time { return l.now }, StreamChunk: 300}
+	l := &life{rng: rng, fs: vfs.NewMem(), model: newModel(), now: time.Unix(1_800_000_000, 0), report: report, values: 300, tables: map[eventlog.TopicID]*table{}}
+	l.opts = seglog.Options{Clock: func() time.Time { return l.now }, StreamChunk: 300, Merge: mergeRows}
 	return l
 }
 
@@ -43,6 +45,8 @@ func Round(seed, round uint64, report func(format string, args ...any)) Faults {
 	l := newLife(rng, report)
 	l.opts.FileBytes, l.opts.TailBytes, l.opts.SealBatch = int64(500+rng.IntN(6000)), int64(1+rng.IntN(4000)), 100+rng.IntN(2000)
 	l.opts.StreamChunk = 50 + rng.IntN(1000)
+	l.opts.SegmentBytes, l.opts.MergeBytes = int64(1+rng.IntN(4000)), int64(60+rng.IntN(5000))
+	l.opts.CompactBytes = int64(16 * (16 + rng.IntN(3)*10))
 	for range 2 + rng.IntN(4) {
 		l.now = l.now.Add(time.Duration(rng.IntN(3)-1) * time.Minute)
 		l.session(randomStrike(rng), l.work)
@@ -85,7 +89,8 @@ func (l *life) session(s strike, work func()) {
 	case l.rng.IntN(2) == 0:
 		l.fs = l.fs.Clone()
 	}
-	l.log = nil
+	l.log, l.pin, l.model.pin = nil, nil, nil
+	clear(l.tables)
 }
 
 // wrong reports what is not as it must be.

@@ -21,8 +21,8 @@ const (
 type kept struct {
 	tx   *eventlog.Tx
 	fate fate
-	// unplaced: its records' offsets are not known before they are read.
-	unplaced bool
+	// rowMayGo: retention ran since it was appended.
+	rowMayGo bool
 }
 
 // model is what the log must hold.
@@ -34,10 +34,13 @@ type model struct {
 	topic []eventlog.Topic
 	// skipped is a CSN that the frontier has reached by Skip.
 	skipped eventlog.CSN
+	mayGo   map[place]int // records at the beginning of partitions that retention may have deleted
+	cursors []string      // values that the cursor may have
+	pin     *pinned       // nil: none is held
 }
 
 func newModel() *model {
-	return &model{byID: map[string]*kept{}, marks: map[string][][]byte{}}
+	return &model{byID: map[string]*kept{}, marks: map[string][][]byte{}, mayGo: map[place]int{}, cursors: []string{cursorText(nil)}}
 }
 
 func (m *model) add(tx *eventlog.Tx, f fate) {
@@ -70,15 +73,40 @@ func (m *model) compare(log eventlog.Log, report reporter) (f Faults, err error)
 	if err != nil {
 		return f, err
 	}
+	rowless := 0
+	for rowless < len(got) && isRowless(&got[rowless]) {
+		rowless++
+	}
+	f.add(m.compareRowless(got[:rowless], report))
+	named, frontier := m.compareNamed(got[rowless:], report)
+	f.add(named)
+	if rowless > 0 {
+		frontier = max(frontier, got[rowless-1].CSN)
+	}
+	// The last transactions may be known by nothing but a row that has gone.
+	lastGone := len(m.txs) > 0 && m.txs[len(m.txs)-1].rowMayGo
+	if at := log.Frontier(); at < frontier || at > frontier && !lastGone || at < m.skipped {
+		report("frontier %d, the last transaction has %d, skipped to %d", at, frontier, m.skipped)
+		f.Wrong++
+	}
+	f.add(m.compareStates(log, report))
+	f.add(m.comparePartitions(log, got, parts, report))
+	pieces, err := comparePieces(log, got, report)
+	f.add(pieces)
+	return f, err
+}
+
+// compareNamed compares transactions that have their rows, and settles what was
+// unknown; frontier is the CSN of the last.
+func (m *model) compareNamed(got []eventlog.Tx, report reporter) (f Faults, frontier eventlog.CSN) {
 	seen := map[string]bool{}
-	frontier := eventlog.CSN(0)
 	at := 0 // place in m.txs behind the last transaction seen
 	for i := range got {
 		tx := &got[i]
 		if tx.Kind != eventlog.TxOutput {
 			frontier = tx.CSN
 		}
-		if tx.ID == "" {
+		if tx.ID == "" && len(tx.Records) == 0 {
 			continue // a tick of Skip
 		}
 		k := m.byID[tx.ID]
@@ -105,15 +133,7 @@ func (m *model) compare(log eventlog.Log, report reporter) (f Faults, err error)
 		}
 	}
 	f.add(m.settle(seen, report))
-	if log.Frontier() != frontier || frontier < m.skipped {
-		report("frontier %d, the last transaction has %d, skipped to %d", log.Frontier(), frontier, m.skipped)
-		f.Wrong++
-	}
-	f.add(m.compareStates(log, report))
-	f.add(m.comparePartitions(log, parts, report))
-	pieces, err := m.comparePieces(log, report)
-	f.add(pieces)
-	return f, err
+	return f, frontier
 }
 
 // readAll returns copies of all transactions.
@@ -142,13 +162,17 @@ func cloneTx(tx *eventlog.Tx) eventlog.Tx {
 	return c
 }
 
-// settle decides what was unknown, and counts what is missing.
+// settle decides what was unknown, and counts what is missing: no row may be
+// behind one that is there.
 func (m *model) settle(seen map[string]bool, report reporter) (f Faults) {
 	left := m.txs[:0]
+	anySeen := false
 	for _, k := range m.txs {
 		switch {
 		case seen[k.tx.ID]:
-			k.fate = acknowledged
+			k.fate, anySeen = acknowledged, true
+			left = append(left, k)
+		case k.fate == acknowledged && k.rowMayGo && !anySeen:
 			left = append(left, k)
 		case k.fate == acknowledged:
 			report("transaction %q is lost", k.tx.ID)
@@ -169,24 +193,44 @@ func (m *model) differs(k *kept, got *eventlog.Tx) string {
 		!bytes.Equal(got.Note, want.Note) || got.CommitTime != want.CommitTime || got.Since != want.Since {
 		return fmt.Sprintf("row %+v, want %+v", *got, *want)
 	}
-	if len(got.Records) != len(want.Records) {
-		return fmt.Sprintf("%d records, want %d", len(got.Records), len(want.Records))
-	}
 	if k.fate == acknowledged && (got.CSN != want.CSN || got.IngestTime != want.IngestTime) {
 		return fmt.Sprintf("CSN %d at %d, acknowledged were %d at %d", got.CSN, got.IngestTime, want.CSN, want.IngestTime)
 	}
-	for i := range want.Records {
-		g, w := &got.Records[i], &want.Records[i]
-		if g.Topic != w.Topic || g.Seq != w.Seq || g.Op != w.Op || !bytes.Equal(g.Key, w.Key) || !bytes.Equal(g.Value, w.Value) ||
-			(g.Value == nil) != (w.Value == nil) || g.CSN != got.CSN {
+	if what := m.recordsDiffer(k, got); what != "" {
+		return what
+	}
+	want.CSN, want.IngestTime = got.CSN, got.IngestTime
+	return ""
+}
+
+// recordsDiffer compares records; those that were cleaned away are looked at by partition.
+func (m *model) recordsDiffer(k *kept, got *eventlog.Tx) string {
+	left := got.Records
+	for i := range k.tx.Records {
+		w := &k.tx.Records[i]
+		if k.fate != acknowledged {
+			w.CSN, w.Time = got.CSN, got.CommitTime
+		}
+		if len(left) == 0 || left[0].Seq != w.Seq {
+			if m.topicOf(w.Topic).Spec.Cleanup != eventlog.CleanupNone {
+				continue
+			}
+			return fmt.Sprintf("%d records, want %d; record %d is missing", len(got.Records), len(k.tx.Records), i)
+		}
+		g := &left[0]
+		left = left[1:]
+		if g.Topic != w.Topic || g.Op != w.Op || !bytes.Equal(g.Key, w.Key) || g.CSN != got.CSN || !isFormOf(g, w) ||
+			!isCompacted(m.topicOf(w.Topic)) && !bytes.Equal(g.Value, w.Value) {
 			return fmt.Sprintf("record %d is %+v, want %+v", i, *g, *w)
 		}
-		if k.fate == acknowledged && !k.unplaced && (g.Offset != w.Offset || g.Partition != w.Partition) {
+		if k.fate == acknowledged && w.Offset != unplaced && (g.Offset != w.Offset || g.Partition != w.Partition) {
 			return fmt.Sprintf("record %d is at %d/%d, acknowledged was %d/%d", i, g.Partition, g.Offset, w.Partition, w.Offset)
 		}
 		w.Offset, w.Partition = g.Offset, g.Partition
 	}
-	want.CSN, want.IngestTime, k.unplaced = got.CSN, got.IngestTime, false
+	if len(left) > 0 {
+		return fmt.Sprintf("record %+v is one too many", left[0])
+	}
 	return ""
 }
 
@@ -212,33 +256,21 @@ func (m *model) compareStates(log eventlog.Log, report reporter) (f Faults) {
 		}
 		m.marks[consumer] = [][]byte{bytes.Clone(c)}
 	}
+	cursor := cursorText(nil)
+	if c, ok := log.Cursors()[cursorName]; ok {
+		cursor = cursorText(&c)
+	}
+	if !slices.Contains(m.cursors, cursor) {
+		report("cursor is %s, want one of %q", cursor, m.cursors)
+		f.Wrong++
+	}
+	m.cursors = []string{cursor}
 	return f
 }
 
 type place struct {
 	topic     eventlog.TopicID
 	partition int32
-}
-
-// comparePartitions compares what each partition by itself shows with the transactions.
-func (m *model) comparePartitions(log eventlog.Log, parts map[place][]eventlog.Record, report reporter) (f Faults) {
-	want := map[place][]eventlog.Record{}
-	for _, k := range m.txs {
-		for _, r := range k.tx.Records {
-			if r.Op == opEvery {
-				continue // its copies are counted by the suite
-			}
-			p := place{r.Topic, r.Partition}
-			want[p] = append(want[p], r)
-		}
-	}
-	for p, got := range parts {
-		if what := samePartition(got, want[p], log.EndOffsets(p.topic)[p.partition]); what != "" {
-			report("topic %d partition %d: %s", p.topic, p.partition, what)
-			f.Wrong++
-		}
-	}
-	return f
 }
 
 // readPartitions reads each partition by itself.
@@ -257,7 +289,7 @@ func (m *model) readPartitions(log eventlog.Log) (map[place][]eventlog.Record, e
 }
 
 func readPartition(log eventlog.Log, topic eventlog.TopicID, p int32) (out []eventlog.Record, err error) {
-	r, err := log.ReadPartition(topic, p, 0)
+	r, err := log.ReadPartition(topic, p, log.StartOffsets(topic)[p])
 	if err != nil {
 		return nil, err
 	}
@@ -267,24 +299,7 @@ func readPartition(log eventlog.Log, topic eventlog.TopicID, p int32) (out []eve
 		if err != nil || !ok {
 			return out, err
 		}
-		if rec.Op != opEvery {
-			rec.Value = bytes.Clone(rec.Value)
-			out = append(out, rec)
-		}
+		rec.Key, rec.Value = bytes.Clone(rec.Key), bytes.Clone(rec.Value)
+		out = append(out, rec)
 	}
-}
-
-func samePartition(got, want []eventlog.Record, end eventlog.Offset) string {
-	if len(got) != len(want) {
-		return fmt.Sprintf("%d records, want %d", len(got), len(want))
-	}
-	for i := range want {
-		if got[i].Offset != want[i].Offset || got[i].CSN != want[i].CSN || !bytes.Equal(got[i].Value, want[i].Value) {
-			return fmt.Sprintf("record %d is %+v, want %+v", i, got[i], want[i])
-		}
-		if got[i].Offset >= end {
-			return fmt.Sprintf("offset %d at or beyond the end %d", got[i].Offset, end)
-		}
-	}
-	return ""
 }

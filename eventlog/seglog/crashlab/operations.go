@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/tailwater/tailwater/eventlog"
 	"github.com/tailwater/tailwater/eventlog/seglog"
@@ -31,6 +33,10 @@ func init() { // not a literal: look's opening refers to it
 		{"roll", 1, func(l *life) error { return l.log.Roll(context.Background()) }, false},
 		{"seal", 2, func(l *life) error { return l.log.Seal(context.Background(), int64(l.rng.IntN(8000))) }, false},
 		{"seal all", 2, func(l *life) error { return l.log.SealAll(context.Background()) }, false},
+		{"compact", 3, (*life).compact, false},
+		{"expire", 1, (*life).expire, false},
+		{"cursor", 2, (*life).moveCursor, true},
+		{"pin", 2, (*life).movePin, false},
 		{"skip", 1, (*life).skip, true},
 		{"check", 1, (*life).check, false},
 		{"look", 1, (*life).look, false},
@@ -101,6 +107,8 @@ func (l *life) staysDead(first error) {
 		"Skip":           l.log.Skip(ctx, 1),
 		"Roll":           l.log.Roll(ctx),
 		"Seal":           l.log.Seal(ctx, 0),
+		"Expire":         l.log.Expire(),
+		"SetCursor":      l.log.SetCursor(cursorName, nil),
 	} {
 		if !errors.Is(err, seglog.ErrSync) {
 			l.wrong("%s = %v after %v", what, err, first)
@@ -108,12 +116,25 @@ func (l *life) staysDead(first error) {
 	}
 }
 
+// topicKinds are made one after the other.
+var topicKinds = []eventlog.TopicSpec{
+	{Name: "s.p.rows", Cleanup: eventlog.CleanupCompact, TombstoneRetention: time.Minute},
+	{Name: "s.p.all", Cleanup: eventlog.CleanupNone},
+	{Name: viewPrefix, Cleanup: eventlog.CleanupCompact, TombstoneRetention: time.Minute}, // only for outputs
+	{Name: "s.p.recent", Cleanup: eventlog.CleanupDelete, Retention: 3 * time.Minute, RetentionBytes: 3000},
+}
+
+const viewPrefix = "view."
+
+func isView(t eventlog.Topic) bool { return strings.HasPrefix(t.Spec.Name, viewPrefix) }
+
 func (l *life) ensureTopic() error {
-	name := fmt.Sprint("s.p.t", len(l.model.topic))
-	t, err := l.log.EnsureTopic(eventlog.TopicSpec{
-		Name: name, Partitions: 1 + l.rng.IntN(3), Compression: []string{"none", "snappy", "lz4", "zstd"}[l.rng.IntN(4)],
-	})
-	if made, ok := l.log.Topic(name); ok && errors.Is(err, eventlog.ErrPartitionCount) {
+	n := len(l.model.topic)
+	spec := topicKinds[n%len(topicKinds)]
+	spec.Name = fmt.Sprint(spec.Name, n)
+	spec.Partitions, spec.Compression = 1+l.rng.IntN(3), []string{"none", "snappy", "lz4", "zstd"}[l.rng.IntN(4)]
+	t, err := l.log.EnsureTopic(spec)
+	if made, ok := l.log.Topic(spec.Name); ok && errors.Is(err, eventlog.ErrPartitionCount) {
 		t, err = made, nil // made in a session that ended before its answer
 	}
 	if err == nil {
@@ -188,6 +209,9 @@ func (l *life) append() error {
 			l.doubtful = append(l.doubtful, tx.ID)
 		}
 	}
+	if err != nil {
+		clear(l.tables) // the source made none of it
+	}
 	return err
 }
 
@@ -209,22 +233,35 @@ func (l *life) transaction() *eventlog.Tx {
 	if tx.Kind == eventlog.TxTick || len(l.model.topic) == 0 {
 		return tx
 	}
-	tx.Records = l.records(id, l.rng.IntN(6), 0)
+	tx.Records = l.records(id, l.rng.IntN(6), 0, tx.Kind == eventlog.TxOutput, false)
 	return tx
 }
 
-// records makes n records of a transaction, from seq on.
-func (l *life) records(id string, n int, seq uint32) (out []eventlog.Record) {
-	for i := range n {
-		out = append(out, l.record(id, seq+uint32(i)))
+// records makes about n records of a transaction, from seq on.
+func (l *life) records(id string, n int, seq uint32, output, streamed bool) (out []eventlog.Record) {
+	var topics []eventlog.Topic
+	for _, t := range l.model.topic {
+		if isView(t) == output {
+			topics = append(topics, t)
+		}
+	}
+	for at := seq; len(out) < n && len(topics) > 0; at = seq + uint32(len(out)) {
+		switch t := topics[l.rng.IntN(len(topics))]; {
+		case !isCompacted(t):
+			out = append(out, l.record(t.ID, id, at))
+		case output || streamed:
+			out = append(out, l.whole(t.ID, id, at, !output))
+		default:
+			out = append(out, l.change(t.ID, id, at)...)
+		}
 	}
 	return out
 }
 
-func (l *life) record(id string, i uint32) eventlog.Record {
+func (l *life) record(topic eventlog.TopicID, id string, i uint32) eventlog.Record {
 	r := eventlog.Record{
-		Topic: l.model.topic[l.rng.IntN(len(l.model.topic))].ID, Seq: i, Op: 1,
-		Key: fmt.Append(nil, "k", l.rng.IntN(20)), Value: fmt.Appendf(nil, "%s/%d/%*d", id, i, 1+l.rng.IntN(l.values), i),
+		Topic: topic, Seq: i, Op: 1,
+		Key: []byte(l.key()), Value: fmt.Appendf(nil, "%s/%d/%*d", id, i, 1+l.rng.IntN(l.values), i),
 	}
 	switch l.rng.IntN(12) {
 	case 0:

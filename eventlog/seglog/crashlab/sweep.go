@@ -11,14 +11,14 @@ import (
 // by a power loss that tears the journal's tail, the second by a kill.
 var mixed = [][]string{
 	{
-		"topic", "append", "mark", "topic", "append", "stream", "append", "stream", "stream", "stream", "roll", "stream", "stream", "stream", "stream", "append", "stream", "stream", "seal all", "append", "append",
-		"mark", "skip", "append", "append", "look",
+		"topic", "append", "mark", "topic", "append", "stream", "append", "topic", "stream", "stream", "stream", "roll", "stream", "cursor", "stream", "stream", "stream", "append", "stream", "topic", "stream",
+		"seal all", "append", "compact", "append", "mark", "skip", "append", "append", "look", "seal all", "cursor", "compact", "append",
 	},
 	{
-		"append", "stream", "stream", "topic", "stream", "stream", "append", "stream", "stream", "seal", "stream", "stream", "stream", "mark", "append", "append", "append", "check", "seal all", "append",
-		"roll", "append",
+		"append", "stream", "stream", "topic", "pin", "stream", "stream", "append", "stream", "stream", "seal", "stream", "compact", "stream", "stream", "mark", "append", "expire", "append", "append", "check",
+		"seal all", "append", "pin", "compact", "expire", "roll", "append",
 	},
-	{"append", "look", "seal all", "append", "mark", "append"},
+	{"append", "look", "seal all", "append", "compact", "mark", "append", "expire", "look", "append"},
 }
 
 // Sweep runs the mixed workload once to count its operations, then again for
@@ -49,6 +49,7 @@ func Sweep(seed int64, stride int, report reporter) (runs int, all Faults) {
 func mixedLife(seed int64, s strike, report reporter) (strike, Faults) {
 	l := newLife(rand.New(rand.NewPCG(uint64(seed), 1<<41)), report)
 	l.opts.FileBytes, l.opts.TailBytes, l.opts.SealBatch = 3000, 500, 400
+	l.opts.SegmentBytes, l.opts.MergeBytes, l.opts.CompactBytes = 2000, 400, 16*26
 	for i, script := range mixed {
 		s = l.scripted(s, script, i == 0)
 		if l.faults.Any() || s.crashed != nil {
