@@ -207,6 +207,10 @@ func (s *backSegment) find(l *Log, k partKey, before eventlog.Offset) (bool, err
 
 // previous returns the records below an offset of the batch in which the last of them lies.
 func (s *backSegment) previous(dst []eventlog.Record, k partKey, before eventlog.Offset) ([]eventlog.Record, error) {
+	if len(s.idx.batches) == 0 { // compaction left nothing
+		s.reached = s.seg.base
+		return dst, nil
+	}
 	i := s.idx.find(before - 1)
 	if s.reached = s.idx.batches[i].base; i == 0 {
 		s.reached = s.seg.base // where compaction left out the first ones

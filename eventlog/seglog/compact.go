@@ -173,6 +173,9 @@ func (c *compaction) pass() (more bool, err error) {
 		return false, err
 	}
 	next := cleanState{offset: min(c.end, c.heldAt), tombstone: c.oldest}
+	if c.heldAt < c.end {
+		next.covers = c.end
+	}
 	if next != c.clean {
 		if err := c.l.saveOwn(next.mark(c.key)); err != nil {
 			return false, err
@@ -192,7 +195,7 @@ func (c *compaction) raiseHorizon() error {
 // removable reports whether a tombstone may go: nothing older is left that it
 // hides, it is old enough and every cursor has passed it.
 func (c *compaction) removable(r *eventlog.Record) bool {
-	return r.Offset < c.clean.offset && r.CSN <= c.limits.tombstones &&
+	return r.Offset < c.clean.offset && c.end >= c.clean.covers && r.CSN <= c.limits.tombstones &&
 		c.now-r.Time >= c.topic.Spec.TombstoneRetention.Microseconds()
 }
 

@@ -85,7 +85,10 @@ func (m *merger) take(r *eventlog.Record, off eventlog.Offset) error {
 	next := spot{schema: r.Schema, flags: r.Flags, tombstone: r.Value == nil}
 	value := r.Value
 	switch {
-	case !have || !isPartial(r) || older.tombstone:
+	case !have || !isPartial(r) || older.tombstone, next.lacksMoved():
+		// What the insert half of a key change lacks is under its old key, never in an
+		// older record of this one: that row was deleted, perhaps by a tombstone that
+		// has gone while its values are still here.
 	case older.lacksMoved(): // it must stay what it is, and what came behind it too
 		if r.Offset == off {
 			delete(m.open, off)

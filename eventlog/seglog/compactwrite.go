@@ -116,7 +116,7 @@ func (c *compaction) rewriteRun(run []*segment) error {
 		w.abandon()
 		return err
 	}
-	if err := c.l.fs().SyncDir(w.dir); err != nil {
+	if err := c.l.syncDir(w.dir); err != nil {
 		return err // the new segment covers the old ones, whether it is there after a crash or not
 	}
 	c.l.replaceSegments(run, w.seg)

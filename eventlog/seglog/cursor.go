@@ -2,6 +2,7 @@ package seglog
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,7 +11,13 @@ import (
 
 // SetCursor durably registers or moves a consumer's cursor; nil removes it.
 func (l *Log) SetCursor(consumer string, c *eventlog.Cursor) error {
-	return l.saveOwn(cursorMarkOf(consumer, c))
+	m := cursorMarkOf(consumer, c)
+	if c != nil {
+		if _, err := decodeCursorMark(m.value); err != nil {
+			return fmt.Errorf("set cursor of %q to CSN %d: %w", consumer, c.Passed, err)
+		}
+	}
+	return l.saveOwn(m)
 }
 
 // saveOwn durably replaces one of the log's own marks.

@@ -249,8 +249,8 @@ func TestHalfSealedRound(t *testing.T) {
 }
 
 // TestRenamedSegmentIsSyncedBeforeTheJournalGoes fails the sync of a topic's
-// directory behind its rename: the next round finds the records sealed, and must
-// sync that directory before it deletes the journal (V17).
+// directory behind its rename, which is the log's end. The next process finds the
+// records sealed, and must sync that directory before it deletes the journal (V17).
 func TestRenamedSegmentIsSyncedBeforeTheJournalGoes(t *testing.T) {
 	fs := vfs.NewMem()
 	l := mustOpen(t, memOptions(fs))
@@ -264,10 +264,14 @@ func TestRenamedSegmentIsSyncedBeforeTheJournalGoes(t *testing.T) {
 		}
 		return 0, nil
 	})
-	if err := l.SealAll(context.Background()); !errors.Is(err, syscall.EIO) {
+	if err := l.SealAll(context.Background()); !errors.Is(err, syscall.EIO) || !errors.Is(err, ErrSync) {
 		t.Fatalf("SealAll = %v", err)
 	}
 	fs.SetHook(nil)
+	if err := appendN(l, top, 5); !errors.Is(err, ErrSync) {
+		t.Fatalf("Append after a failed sync = %v", err)
+	}
+	l = mustOpen(t, memOptions(fs))
 	if err := l.SealAll(context.Background()); err != nil {
 		t.Fatal(err)
 	}

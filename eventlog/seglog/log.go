@@ -24,6 +24,7 @@ type Log struct {
 	queueMu sync.Mutex
 	queue   []*request
 	closing bool
+	stopped chan struct{}        // closed by Close
 	streams map[*stream]struct{} // in progress
 	// streamNumber is the number of the last stream.
 	streamNumber uint64
@@ -39,6 +40,7 @@ type Log struct {
 	compactMu sync.Mutex // one compaction or expiry at a time; taken after sealMu, if both
 	seeds     [2]maphash.Seed
 	quota     atomic.Int64
+	streaming atomic.Int64 // bytes of streams in progress
 	// sealNow and compactNow wake the background loops before their time.
 	sealNow    chan struct{}
 	compactNow chan struct{}
@@ -52,10 +54,11 @@ type Log struct {
 	segBytes  int64
 	pins      map[*pin]struct{}
 	readers   map[*reader]struct{}
-	compacted map[partKey]time.Time // when a partition was last compacted by this process
-	damaged   map[partKey]error     // partitions that are not compacted any more
-	dirty     map[partKey]time.Time // when the oldest segment came that compaction has not looked at
-	doomed    []*journalFile        // sealed, to be deleted; changed by the holder of sealMu
+	compacted map[partKey]time.Time       // when a partition was last compacted by this process
+	deleted   map[partKey]eventlog.Offset // behind what this process deleted by retention
+	damaged   map[partKey]error           // partitions that are not compacted any more
+	dirty     map[partKey]time.Time       // when the oldest segment came that compaction has not looked at
+	doomed    []*journalFile              // sealed, to be deleted; changed by the holder of sealMu
 	changed   chan struct{}
 	rolled    chan struct{} // closed when a journal file was closed
 	closed    bool
@@ -237,6 +240,9 @@ func (l *Log) Close() error {
 	l.queueMu.Lock()
 	first := !l.closing
 	l.closing = true
+	if first {
+		close(l.stopped)
+	}
 	l.queueMu.Unlock()
 	if !first || l.readOnly {
 		return nil

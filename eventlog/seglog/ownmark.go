@@ -14,7 +14,8 @@ import (
 // those of consumers, in groups and checkpoints:
 //
 //	\0horizon/TOPIC            uvarint CSN
-//	\0clean/TOPIC/PARTITION    version u8 = 1, uvarint offset, varint µs of the oldest tombstone kept below it (0: none)
+//	\0clean/TOPIC/PARTITION    version u8 = 1, uvarint offset, varint µs of the oldest tombstone kept below it (0: none),
+//	                           uvarint offset up to which a pass must look before a tombstone may go
 //	\0cursor/CONSUMER          version u8 = 1, u8 flags (1 pins values), uvarint CSN, uvarint topics, each uvarint id
 //	\0txstart                  version u8 = 1, uvarint CSN, uvarint partitions, each uvarint topic, partition and offset
 const (
@@ -64,13 +65,17 @@ func horizonMarkOf(topic eventlog.TopicID, csn eventlog.CSN) mark {
 type cleanState struct {
 	offset    eventlog.Offset
 	tombstone int64 // commit time, µs, of the oldest tombstone kept below offset; 0: none
+	// covers is how far a pass must look before a tombstone may go: up to there are
+	// newest records of keys of which older ones were kept.
+	covers eventlog.Offset
 }
 
 func cleanMarkName(k partKey) string { return fmt.Sprintf("%s%d/%d", cleanMark, k.topic, k.partition) }
 
 func (c cleanState) mark(k partKey) mark {
 	v := binary.AppendUvarint([]byte{ownVersion}, uint64(c.offset))
-	return mark{cleanMarkName(k), binary.AppendVarint(v, c.tombstone)}
+	v = binary.AppendVarint(v, c.tombstone)
+	return mark{cleanMarkName(k), binary.AppendUvarint(v, uint64(c.covers))}
 }
 
 // clean returns a partition's clean state. A mark that cannot be read counts as
@@ -80,7 +85,7 @@ func (s *state) clean(k partKey) cleanState {
 	if len(c.b) == 0 || c.byte() != ownVersion {
 		return cleanState{}
 	}
-	out := cleanState{offset: c.offset(), tombstone: c.varint()}
+	out := cleanState{offset: c.offset(), tombstone: c.varint(), covers: c.offset()}
 	if c.bad || len(c.b) != 0 {
 		return cleanState{}
 	}
@@ -131,7 +136,7 @@ func (t txStart) mark() mark {
 	for k := range t.ends {
 		keys = append(keys, k)
 	}
-	slices.SortFunc(keys, comparePartKeys)
+	slices.SortFunc(keys, partKey.compare)
 	v := binary.AppendUvarint([]byte{ownVersion}, uint64(t.csn))
 	v = binary.AppendUvarint(v, uint64(len(keys)))
 	for _, k := range keys {
@@ -161,11 +166,4 @@ func (s *state) txStart() (txStart, error) {
 		return txStart{}, fmt.Errorf("start of %s: %w", txTopicName, errShort)
 	}
 	return t, nil
-}
-
-func comparePartKeys(a, b partKey) int {
-	if a.topic != b.topic {
-		return int(int64(a.topic) - int64(b.topic))
-	}
-	return int(a.partition - b.partition)
 }

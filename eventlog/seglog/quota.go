@@ -16,7 +16,7 @@ const pressedRoll = 32
 
 // diskBytes is what the log has on disk. The caller holds the lock.
 func (l *Log) diskBytes() int64 {
-	n := l.segBytes
+	n := l.segBytes + l.streaming.Load()
 	for _, f := range l.files {
 		n += f.bytes()
 	}
@@ -41,8 +41,16 @@ func (l *Log) SetQuota(bytes int64) { l.quota.Store(bytes) }
 // The marks of consumers, ticks and the outputs of views still go in: they are
 // small, and without them nothing could be freed.
 func (l *Log) checkQuota(r *request) error {
+	if !r.counts() {
+		return nil
+	}
+	return l.checkSpace(int64(max(r.size, 0)))
+}
+
+// checkSpace refuses bytes of a source that the quota has no room for.
+func (l *Log) checkSpace(size int64) error {
 	quota := l.quota.Load()
-	if quota <= 0 || !r.counts() {
+	if quota <= 0 {
 		return nil
 	}
 	l.mu.RLock()
@@ -52,7 +60,7 @@ func (l *Log) checkQuota(r *request) error {
 		wake(l.sealNow)
 		wake(l.compactNow)
 	}
-	if used+int64(max(r.size, 0)) <= quota {
+	if used+size <= quota {
 		return nil
 	}
 	return fmt.Errorf("append: %w: the log has %d bytes, its quota is %d; it is compacted now and goes on by itself if that frees enough, else raise log.quota or give topics a retention",

@@ -112,6 +112,7 @@ func (r *reader) step() (bool, error) {
 // fill takes the next group of the journal and goes to r.ordinal in it; false at the frontier.
 func (r *reader) fill() (bool, error) {
 	r.journal.ordinal, r.group.g = r.ordinal, nil // the cursor uses its memory again
+	r.pinned.Store(r.ordinal)
 	g, err := r.journal.next()
 	if err != nil || g == nil {
 		return false, err
@@ -127,13 +128,9 @@ func (r *reader) fill() (bool, error) {
 	return true, nil
 }
 
-// firstRow returns the ordinal of the first row of _tx that is kept. The caller holds the lock.
-func (l *Log) firstRow() uint64 {
-	if segs := l.segs[partKey{txTopic, 0}]; len(segs) > 0 {
-		return uint64(segs[0].base)
-	}
-	return l.files[0].ordinal
-}
+// firstRow returns the ordinal behind the rows of _tx that this process deleted.
+// The caller holds the lock.
+func (l *Log) firstRow() uint64 { return uint64(l.deleted[partKey{txTopic, 0}]) }
 
 // stepSealed reads the next sealed transaction before the journal; where there
 // is none it goes to the journal's beginning and returns false.

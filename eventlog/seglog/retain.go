@@ -55,6 +55,9 @@ func (l *Log) retainPartition(t eventlog.Topic, k partKey) error {
 	if k.topic == txTopic {
 		gone = l.unread(gone) // a reader may have begun before the start was moved
 	}
+	if len(gone) > 0 {
+		l.deleted[k] = gone[len(gone)-1].next
+	}
 	l.setSegments(k, slices.Clone(l.segs[k][len(gone):]))
 	l.mu.Unlock()
 	if len(gone) == 0 {
@@ -65,7 +68,7 @@ func (l *Log) retainPartition(t eventlog.Topic, k partKey) error {
 			return err
 		}
 	}
-	return l.fs().SyncDir(path.Dir(gone[0].path))
+	return l.syncDir(path.Dir(gone[0].path))
 }
 
 // expired counts the oldest segments that retention does not keep.
@@ -170,4 +173,12 @@ func (l *Log) moveTxStart(gone []*segment) error {
 		}
 	}
 	return l.saveOwn(start.mark())
+}
+
+// expiredEnd returns the offset below which this process deleted a partition's
+// segments, 0 for none: a reader that is there already must hear of it.
+func (l *Log) expiredEnd(k partKey) eventlog.Offset {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.deleted[k]
 }

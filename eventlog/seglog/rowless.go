@@ -45,7 +45,7 @@ func (r *reader) startRowless() (*rowlessReader, error) {
 	}
 	r.ordinal = max(r.ordinal, uint64(start.ends[partKey{txTopic, 0}]))
 	m := &rowlessReader{}
-	for _, k := range slices.SortedFunc(maps.Keys(start.ends), comparePartKeys) { // a replay is the same again
+	for _, k := range slices.SortedFunc(maps.Keys(start.ends), partKey.compare) { // a replay is the same again
 		end := start.ends[k]
 		if k.topic == txTopic {
 			continue

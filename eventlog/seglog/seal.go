@@ -112,6 +112,8 @@ func (l *Log) Roll(ctx context.Context) error {
 	}
 	select {
 	case <-l.token:
+	case <-l.stopped:
+		return eventlog.ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -168,7 +170,7 @@ func (l *Log) sealFiles(ctx context.Context, files []*journalFile) error {
 		err = s.finish()
 	}
 	if err != nil {
-		for _, k := range slices.SortedFunc(maps.Keys(s.parts), comparePartKeys) {
+		for _, k := range slices.SortedFunc(maps.Keys(s.parts), partKey.compare) {
 			s.parts[k].abandon()
 		}
 		return err
@@ -296,7 +298,7 @@ func (s *sealer) add(r *eventlog.Record, every bool) error {
 
 // finish makes all segments durable under their names and shows them.
 func (s *sealer) finish() error {
-	keys := slices.SortedFunc(maps.Keys(s.parts), comparePartKeys)
+	keys := slices.SortedFunc(maps.Keys(s.parts), partKey.compare)
 	for _, k := range keys {
 		if err := s.parts[k].finish(); err != nil {
 			return err
@@ -318,7 +320,7 @@ func (s *sealer) finish() error {
 		w.seg = nil
 	}
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
-		if err := s.l.fs().SyncDir(dir); err != nil {
+		if err := s.l.syncDir(dir); err != nil {
 			return err
 		}
 	}
@@ -344,7 +346,7 @@ func (l *Log) dropFiles(n int) error {
 		if err := l.fs().Remove(l.doomed[0].path); err != nil && !vfs.IsNotExist(err) {
 			return err
 		}
-		if err := l.fs().SyncDir(l.path("journal")); err != nil {
+		if err := l.syncDir(l.path("journal")); err != nil {
 			return err
 		}
 		if err := l.removeStreams(l.doomed[0]); err != nil {

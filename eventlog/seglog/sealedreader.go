@@ -115,8 +115,7 @@ func (s *sealedReader) cursor(k partKey, at eventlog.Offset) *segCursor {
 	c := s.parts[k]
 	if c == nil {
 		if len(s.parts) >= maxSealedCursors {
-			s.close()
-			s.parts = map[partKey]*segCursor{}
+			s.closeParts()
 		}
 		c = newSegCursor(s.l, k, at)
 		c.keep = true // a transaction's records are all valid at once
@@ -128,7 +127,12 @@ func (s *sealedReader) cursor(k partKey, at eventlog.Offset) *segCursor {
 
 func (s *sealedReader) close() {
 	s.rows.close()
+	s.closeParts()
+}
+
+func (s *sealedReader) closeParts() {
 	for _, c := range s.parts {
 		c.close()
 	}
+	clear(s.parts)
 }

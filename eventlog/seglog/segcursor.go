@@ -165,6 +165,10 @@ func (c *segCursor) read(i int) ([]byte, error) {
 func (c *segCursor) openSegment(from eventlog.Offset) (bool, error) {
 	for {
 		seg := c.l.segmentAt(c.key, from)
+		if end := c.l.expiredEnd(c.key); from < end && c.key.topic != txTopic { // rows of _tx have a guard of their own
+			return false, fmt.Errorf("read topic %d partition %d at offset %d: %w; retention deleted all below %d",
+				c.key.topic, c.key.partition, from, eventlog.ErrOutOfRange, end)
+		}
 		if seg == nil {
 			return false, nil
 		}

@@ -228,7 +228,7 @@ func (l *Log) makeTopicDir(t eventlog.Topic) (string, error) {
 	if err := l.fs().MkdirAll(dir); err != nil {
 		return "", err
 	}
-	if err := l.fs().SyncDir(l.path("topics")); err != nil {
+	if err := l.syncDir(l.path("topics")); err != nil {
 		return "", err
 	}
 	meta, err := json.MarshalIndent(topicMeta{t.ID, t.Spec.Name, t.Spec.Partitions, t.Spec.Cleanup}, "", "  ")

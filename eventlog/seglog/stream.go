@@ -169,6 +169,9 @@ func (s *stream) flush() error {
 	if s.spool.size == 0 {
 		return nil
 	}
+	if err := s.l.checkSpace(int64(s.spool.size)); err != nil {
+		return err
+	}
 	if s.f == nil {
 		path := s.l.path("journal/" + streamTmpName(s.number))
 		f, err := s.l.fs().Create(path)
@@ -194,6 +197,7 @@ func (s *stream) flush() error {
 		return s.l.failed("write", s.path, err)
 	}
 	s.written += int64(len(b))
+	s.l.streaming.Add(int64(len(b)))
 	s.heads = crc32.Update(s.heads, castagnoli, b[start:start+entryHeaderSize])
 	s.chunks++
 	s.spool.next(4 * s.l.opts.StreamChunk)
@@ -315,6 +319,9 @@ func (s *stream) end(over error) {
 		if err := s.f.Close(); err != nil {
 			s.l.opts.Logger.Warn("close streamed file", "file", s.path, "err", err)
 		}
+	}
+	if s.over == nil {
+		s.l.streaming.Add(-s.written) // adopted, it counts with its journal file
 	}
 	s.over, s.f, s.buf, s.spool, s.aborted = over, nil, nil, spool{}, nil
 	s.l.queueMu.Lock()

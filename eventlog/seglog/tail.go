@@ -47,8 +47,9 @@ func (t *tail) add(g tailGroup) {
 func (t *tail) forget(ordinal uint64) {
 	n := 0
 	for n < len(t.groups) && t.groups[n].end <= ordinal {
-		t.bytes -= int64(len(t.groups[n].payload))
-		t.groups[n].payload = nil
+		t.bytes -= t.groups[n].size()
+		t.groups[n].mem.release()
+		t.groups[n] = tailGroup{}
 		n++
 	}
 	t.groups = t.groups[n:]

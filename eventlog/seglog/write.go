@@ -59,8 +59,8 @@ func (l *Log) removeStray() error {
 	if err := l.fs().Remove(l.w.stray); err != nil && !vfs.IsNotExist(err) {
 		return l.failed("remove", l.w.stray, err)
 	}
-	if err := l.fs().SyncDir(l.path("journal")); err != nil {
-		return l.failed("sync directory of", l.w.stray, err)
+	if err := l.syncDir(l.path("journal")); err != nil {
+		return err
 	}
 	l.w.stray = ""
 	return nil
@@ -83,6 +83,14 @@ func (l *Log) sync() error {
 	l.mu.Lock()
 	l.counts.syncs++
 	l.mu.Unlock()
+	return nil
+}
+
+// syncDir makes a directory's entries durable; its failures are those of a file's sync.
+func (l *Log) syncDir(dir string) error {
+	if err := l.fs().SyncDir(dir); err != nil {
+		return l.syncFailed(dir, err)
+	}
 	return nil
 }
 
