@@ -43,6 +43,7 @@ type Ingest struct {
 	open    *pendingTx      // a transaction of which more batches follow
 	stream  eventlog.Stream // the last one begun
 	full    atomic.Bool
+	rows    rowHold
 }
 
 // NewIngest returns an Ingest; it does no I/O.
@@ -85,6 +86,10 @@ func (in *Ingest) Run(ctx context.Context, src Source) error {
 	var err error
 	if in.schemas, err = openSchemas(in.opts.Log); err != nil {
 		return fmt.Errorf("read the schemas of source %q: %w", in.opts.Source, err)
+	}
+	in.rows = rowHold{log: in.opts.Log, source: in.opts.Source}
+	if err := in.rows.load(); err != nil {
+		return fmt.Errorf("read the snapshots of source %q: %w", in.opts.Source, err)
 	}
 	queue := make(chan *change.Batch, in.opts.QueueLen) // bounded: a slow log slows the source
 	room := semaphore.NewWeighted(in.opts.QueueBytes)
@@ -198,7 +203,7 @@ func (in *Ingest) append(ctx context.Context, txs []*eventlog.Tx) error {
 	if err := in.whileFull(ctx, func() error { return in.opts.Log.Append(ctx, txs) }); err != nil {
 		return fmt.Errorf("append %d transactions of source %q: %w", len(txs), in.opts.Source, err)
 	}
-	return nil
+	return in.rows.settle()
 }
 
 // add encodes one batch into the group.
@@ -320,6 +325,9 @@ func (in *Ingest) addEvent(g *group, p *pendingTx, b *change.Batch, e *change.Ev
 }
 
 func (in *Ingest) addControl(p *pendingTx, c *change.Control) error {
+	if err := in.rows.add(c); err != nil {
+		return err
+	}
 	t, err := in.topic(c.Topic)
 	if err != nil {
 		return err

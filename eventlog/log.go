@@ -24,6 +24,9 @@ const (
 	CleanupNone    Cleanup = "none"
 )
 
+// TopicTx is the control topic with a row for each transaction, in logs that have one.
+const TopicTx = "_tx"
+
 // DefaultPartitions is the partition count of a topic that says nothing else.
 const DefaultPartitions = 4
 

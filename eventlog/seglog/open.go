@@ -13,7 +13,7 @@ import (
 	"github.com/tailwater/tailwater/internal/vfs"
 )
 
-const txTopicName = "_tx"
+const txTopicName = eventlog.TopicTx
 
 // txTopicSpec is the topic of the transactions' rows, written at sealing.
 var txTopicSpec = eventlog.TopicSpec{

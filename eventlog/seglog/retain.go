@@ -37,6 +37,9 @@ func (l *Log) Expire() error {
 
 func (l *Log) retainPartition(t eventlog.Topic, k partKey) error {
 	n, err := l.expired(t, k)
+	if err == nil && k.topic == txTopic {
+		n, err = l.passedRows(n)
+	}
 	if n == 0 || err != nil {
 		return err
 	}
@@ -117,6 +120,24 @@ func (l *Log) newestTime(s *segment) (time.Time, error) {
 		ms = max(ms, b.maxTime)
 	}
 	return time.UnixMilli(ms), nil
+}
+
+// passedRows returns how many of the n oldest segments of _tx no cursor on it still needs.
+func (l *Log) passedRows(n int) (int, error) {
+	passed := l.limitsOf(txTopic).tombstones
+	l.mu.RLock()
+	segs := l.segs[partKey{txTopic, 0}][:n]
+	l.mu.RUnlock()
+	for i, s := range segs {
+		idx, err := s.index(l.fs())
+		if err != nil {
+			return 0, err
+		}
+		if idx.maxCSN > passed {
+			return i, nil
+		}
+	}
+	return n, nil
 }
 
 // unread leaves out the segments of _tx with rows that an open reader will ask

@@ -543,3 +543,38 @@ func TestQuotaFreesByItself(t *testing.T) {
 		t.Error("no append was refused: the test tests nothing")
 	}
 }
+
+// TestCursorsHoldRows: who will ask for transactions with their rows again says so.
+func TestCursorsHoldRows(t *testing.T) {
+	l := mustOpen(t, memOptions(vfs.NewMem()))
+	top := mustTopic(t, l, "s.p.t")
+	mustAppend(t, l, top, 0, 5)
+	if err := l.SealAll(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	passed := l.Frontier()
+	mustAppend(t, l, top, 5, 9)
+	if err := l.SealAll(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, l, top, 9, 10)
+	if err := l.SetCursor("c", &eventlog.Cursor{Topics: []eventlog.TopicID{txTopic}, Passed: passed}); err != nil {
+		t.Fatal(err)
+	}
+	l.st.topics[0].topic.Spec.RetentionBytes = 1
+	if err := l.Expire(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(l.segs[partKey{txTopic, 0}]); n != 1 {
+		t.Errorf("%d segments of rows are left, want the one that the cursor has not passed", n)
+	}
+	if err := l.SetCursor("c", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Expire(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(l.segs[partKey{txTopic, 0}]); n != 0 {
+		t.Errorf("%d segments of rows are left without the cursor", n)
+	}
+}
