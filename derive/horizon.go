@@ -103,7 +103,12 @@ func (r *Runner) pin(g *build) error {
 			ids = append(ids, id)
 		}
 	}
-	if err := r.log.SetCursor(cursorBuild, &eventlog.Cursor{Topics: ids}); err != nil {
+	err := r.log.SetCursor(cursorBuild, &eventlog.Cursor{Topics: ids})
+	if errors.Is(err, eventlog.ErrFull) { // nothing is compacted without space either; a restart builds anew
+		r.opts.Logger.Warn("no space to hold the topics that images are built from", "stage", "derive", "err", err)
+		err = nil
+	}
+	if err != nil {
 		return fmt.Errorf("hold the topics that images are built from: %w", err)
 	}
 	return nil
@@ -116,6 +121,12 @@ func (r *Runner) unpin(g *build) error {
 	}
 	if err := r.holdTables(); err != nil {
 		return err
+	}
+	main := r.log.Cursors()[cursorMain]
+	for id := range g.tables {
+		if !slices.Contains(main.Topics, id) {
+			return nil // there was no space for the main cursor: the next build's end lets go
+		}
 	}
 	err := r.log.SetCursor(cursorBuild, nil)
 	if err != nil && !errors.Is(err, eventlog.ErrFull) {

@@ -39,7 +39,8 @@ type Cleaner interface {
 	Horizon(topic TopicID) CSN
 
 	// Pin keeps the topics as they are for a reader that starts from their
-	// beginning: until release is called no tombstone is removed and no value
-	// for the sake of a record above upTo. Pins end with the process.
+	// beginning: until release is called no compaction begins that removes a
+	// tombstone, or a value for the sake of a record above upTo. One that has begun
+	// goes on; its horizon is set. Pins end with the process.
 	Pin(topics []TopicID, upTo CSN) (release func())
 }

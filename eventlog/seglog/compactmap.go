@@ -18,7 +18,7 @@ const wideGap = 1 << 16
 
 // newestMap remembers the newest offset of each key in a range of offsets: 16
 // bytes a slot, at most 7 of 8 slots used, so under 19 bytes a key. Keys are
-// told apart by 96 bits of two hashes whose seeds are drawn for each log: with
+// told apart by 96 bits of two hashes whose seeds are drawn at each Open: with
 // the million keys of a full map two differ in none of them once in 10^17 maps.
 type newestMap struct {
 	seeds [2]maphash.Seed

@@ -129,8 +129,8 @@ func (d *dumper) show(raw *RawBatch) error {
 		raw.Bad = d.decode(raw)
 	}
 	raw.Records = d.records
-	var io *CorruptError
-	if raw.Bad != nil && !errors.As(raw.Bad, &io) {
+	var damage *CorruptError
+	if raw.Bad != nil && !errors.As(raw.Bad, &damage) {
 		if !errors.Is(raw.Bad, eventlog.ErrCorrupt) {
 			return raw.Bad
 		}
