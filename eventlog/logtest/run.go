@@ -18,6 +18,9 @@ type Backend struct {
 	// Crash opens a log again after a power loss in which all that was not durable
 	// is gone; may be nil.
 	Crash func(t *testing.T, l eventlog.Log) eventlog.Log
+	// Compact compacts a topic until nothing of it may go any more; may be nil. Such
+	// a backend merges with MergeColumns.
+	Compact func(t *testing.T, l eventlog.Log, topic eventlog.Topic)
 }
 
 // Run checks the contract of eventlog.Log on a backend.
@@ -68,6 +71,21 @@ func Run(t *testing.T, b Backend) {
 		if b.Settle != nil {
 			t.Run(tt.name+", settled", func(t *testing.T) { tt.test(newHarness(t, b, true)) })
 		}
+	}
+	if b.Compact == nil {
+		return
+	}
+	for _, tt := range []struct {
+		name string
+		test func(h *harness)
+	}{
+		{"Compaction keeps the newest", testCompactNewest},
+		{"Compaction and tombstones", testCompactTombstones},
+		{"Compaction and cursors on values", testCompactValues},
+		{"Compaction merges", testCompactPartial},
+		{"Compaction and truncate", testCompactTruncate},
+	} {
+		t.Run(tt.name, func(t *testing.T) { tt.test(newHarness(t, b, false)) })
 	}
 }
 

@@ -182,6 +182,48 @@ func TestAT07History(t *testing.T) {
 	c.want(0)
 }
 
+// TestPinHoldsValues: a reader that starts finds each value up to where it pinned.
+func TestPinHoldsValues(t *testing.T) {
+	c := newCleaned(t)
+	c.put("k=1", "k=2")
+	release := c.log.Pin([]eventlog.TopicID{c.top.ID}, c.log.Frontier())
+	c.put("k=3", "k")
+	c.seal()
+	c.compact()
+	c.want(0, "1:k=2", "2:k=3", "3:k")
+	release()
+	c.compact()
+	c.want(0, "3:k")
+}
+
+// TestTailForgetsWhatIsSealed: transactions that compaction may have changed are
+// not read from memory any more.
+func TestTailForgetsWhatIsSealed(t *testing.T) {
+	c := newCleaned(t)
+	c.put("k=1")
+	first := c.log.Frontier()
+	c.put("k=2", "k=3")
+	c.seal()
+	c.compact()
+	r, err := c.log.Read(eventlog.ReadSpec{After: first})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for {
+		tx, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tx == nil {
+			break
+		}
+		if len(tx.Records) > 0 && string(tx.Records[0].Value) != "3" {
+			t.Errorf("a reader sees %q, which compaction has removed", tx.Records[0].Value)
+		}
+	}
+}
+
 // TestB089StaleVersionStaysAway: a value must not come back when its tombstone
 // goes, whichever part of the partition was compacted, at any crash, and a slow
 // consumer still learns of the delete.

@@ -39,6 +39,7 @@ func TestModel(t *testing.T) {
 
 // backend is this package for the suite; a nil fs is a new one in memory each time.
 func backend(opts Options, fs vfs.FS) logtest.Backend {
+	opts.Merge = logtest.MergeColumns
 	open := func(t *testing.T, dir string, opts Options) eventlog.Log {
 		l, err := Open(dir, opts)
 		if err != nil {
@@ -64,6 +65,16 @@ func backend(opts Options, fs vfs.FS) logtest.Backend {
 		Settle: func(t *testing.T, l eventlog.Log) {
 			if err := l.(*Log).SealAll(context.Background()); err != nil {
 				t.Fatalf("SealAll = %v", err)
+			}
+		},
+		Compact: func(t *testing.T, l eventlog.Log, topic eventlog.Topic) {
+			if err := l.(*Log).SealAll(context.Background()); err != nil {
+				t.Fatalf("SealAll = %v", err)
+			}
+			for range 4 { // a tombstone goes in the pass behind the one that removed what it hides
+				if _, err := l.(*Log).Compact(context.Background(), topic.ID); err != nil {
+					t.Fatalf("Compact = %v", err)
+				}
 			}
 		},
 	}

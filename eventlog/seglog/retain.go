@@ -66,12 +66,16 @@ func (l *Log) retainPartition(t eventlog.Topic, k partKey) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	for _, s := range gone { // oldest first: a crash leaves no hole
+	dir := path.Dir(gone[0].path)
+	for _, s := range gone { // oldest first and each durably, so that no crash leaves a hole
 		if err := l.fs().Remove(s.path); err != nil && !vfs.IsNotExist(err) {
 			return err
 		}
+		if err := l.syncDir(dir); err != nil {
+			return err
+		}
 	}
-	return l.syncDir(path.Dir(gone[0].path))
+	return nil
 }
 
 // expired counts the oldest segments that retention does not keep.

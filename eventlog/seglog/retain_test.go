@@ -449,6 +449,57 @@ func TestRetention(t *testing.T) {
 	}
 }
 
+// TestExpireSurvivesACrashAnywhere: what is left of a partition has no hole.
+func TestExpireSurvivesACrashAnywhere(t *testing.T) {
+	fs := vfs.NewMem()
+	now := testTime
+	opts := memOptions(fs)
+	opts.Clock, opts.FileBytes = func() time.Time { return now }, 600
+	l := mustOpen(t, opts)
+	top, err := l.EnsureTopic(eventlog.TopicSpec{Name: "s.p.t", Partitions: 1, Cleanup: eventlog.CleanupDelete, Retention: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const batches, each = 6, 4
+	for n := range batches {
+		mustAppend(t, l, top, n*each, (n+1)*each)
+		if err := l.SealAll(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now = now.Add(2 * time.Hour)
+	rng := rand.New(rand.NewPCG(11, 103))
+	var after []*vfs.Mem
+	fs.SetHook(func(op vfs.Op) (int, error) {
+		if op.Changes() {
+			after = append(after, fs.Clone(), fs.Crash(nil), fs.Crash(rng))
+		}
+		return 0, nil
+	})
+	if err := l.Expire(); err != nil {
+		t.Fatal(err)
+	}
+	if len(after) < 3*batches {
+		t.Errorf("%d operations: the test tests nothing", len(after)/3)
+	}
+	for i, fs := range after {
+		opts.FS = fs
+		l := mustOpen(t, opts)
+		first, end := l.StartOffsets(top.ID)[0], l.EndOffsets(top.ID)[0]
+		pr, err := l.ReadPartition(top.ID, 0, first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for off := first; off < end; off++ {
+			if r, ok, err := pr.Next(); err != nil || !ok || r.Offset != off {
+				t.Fatalf("crash %d at operation %d: offset %d of [%d, %d) is %d, %v, %v", i%3, i/3, off, first, end, r.Offset, ok, err)
+			}
+		}
+		pr.Close()
+		l.Close()
+	}
+}
+
 func TestQuota(t *testing.T) {
 	fs := vfs.NewMem()
 	opts := memOptions(fs)

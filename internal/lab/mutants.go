@@ -49,7 +49,7 @@ func mutants(args []string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	chosen := slices.DeleteFunc(slices.Clone(logMutants), func(m mutant) bool { return !pattern.MatchString(m.name) })
+	chosen := slices.DeleteFunc(slices.Concat(logMutants, cleanMutants), func(m mutant) bool { return !pattern.MatchString(m.name) })
 	if len(chosen) == 0 {
 		return fmt.Errorf("no mutant matches %q", *run)
 	}

@@ -3,6 +3,7 @@ package main
 const (
 	seglogDir   = "eventlog/seglog"
 	crashlabDir = "eventlog/seglog/crashlab"
+	joinDir     = "derive/join"
 )
 
 // logMutants takes out each protection of the log.

@@ -1,0 +1,203 @@
+package main
+
+// cleanMutants takes out each protection of what keeps the log small, of streams,
+// and of what views do about it.
+var cleanMutants = []mutant{
+	// Compaction.
+	{
+		"V21-horizon-is-raised-after-the-removal", "eventlog/seglog/compact.go",
+		"\tif err := c.raiseHorizon(); err != nil {\n\t\treturn false, err\n\t}\n\tif err := c.rewrite(); err != nil {\n\t\treturn false, err\n\t}\n",
+		"\tif err := c.rewrite(); err != nil {\n\t\treturn false, err\n\t}\n\tif err := c.raiseHorizon(); err != nil {\n\t\treturn false, err\n\t}\n",
+		seglogDir, "TestCompactionModel",
+	},
+	{
+		"V21-horizon-is-not-raised", "eventlog/seglog/compact.go",
+		"return c.l.saveOwn(horizonMarkOf(c.key.topic, c.lastCSN))", "return nil",
+		seglogDir, "TestCompactionModel",
+	},
+	{
+		"tombstone-goes-above-the-clean-mark", "eventlog/seglog/compact.go",
+		"return r.Offset < c.clean.offset && r.CSN", "return r.CSN",
+		seglogDir, "TestCompactionModel|TestB089StaleVersionStaysAway",
+	},
+	{
+		"tombstone-goes-before-its-retention", "eventlog/seglog/compact.go",
+		"c.now-r.Time >= c.topic.Spec.TombstoneRetention.Microseconds()", "c.now > 0",
+		seglogDir, "TestAT07Compaction",
+	},
+	{
+		"tombstone-goes-before-a-cursor-has-passed", "eventlog/seglog/cursor.go",
+		"lim.tombstones = min(lim.tombstones, c.Passed)", "_ = c.Passed",
+		seglogDir, "TestCompactionModel|TestAT07Compaction",
+	},
+	{
+		"values-go-before-a-cursor-has-passed", "eventlog/seglog/cursor.go",
+		"\t\t\tlim.values = min(lim.values, c.Passed)\n", "",
+		seglogDir, "TestAT07History",
+	},
+	{
+		"pin-holds-no-tombstones", "eventlog/seglog/cursor.go",
+		"lim.values, lim.tombstones = min(lim.values, p.upTo), 0", "lim.values = min(lim.values, p.upTo)",
+		seglogDir, "TestAT07Compaction",
+	},
+	{
+		"pin-holds-no-values", "eventlog/seglog/cursor.go",
+		"lim.values, lim.tombstones = min(lim.values, p.upTo), 0", "lim.tombstones = 0",
+		seglogDir, "TestPinHoldsValues",
+	},
+	{
+		"moved-rows-are-not-held", "eventlog/seglog/compact.go",
+		"if c.moved {", "if c.moved && false {",
+		seglogDir, "TestCompactionModel",
+	},
+	{
+		"moved-halves-are-merged", "eventlog/seglog/compactmerge.go",
+		"case older.lacksMoved():", "case false:",
+		seglogDir, "TestCompactionModel",
+	},
+	{
+		"unmerged-partials-lose-their-chain", "eventlog/seglog/compactwrite.go",
+		"c.held[off] || partial && !merged {", "c.held[off] || partial && !merged && false {",
+		seglogDir, "TestCompactionModel",
+	},
+	{
+		"oldest-segments-are-written-first", "eventlog/seglog/compactwrite.go",
+		"range slices.Backward(runs)", "range slices.All(runs)",
+		seglogDir, "TestCompactionModel",
+	},
+	{
+		"compaction-passes-where-the-journal-begins", "eventlog/seglog/compactscan.go",
+		"min(c.segs[len(c.segs)-1].next, c.limit)", "c.segs[len(c.segs)-1].next",
+		seglogDir, "TestCompactionLeavesWhatTheJournalMayHold|TestCompactionUnderReaders",
+	},
+	{
+		"compaction-passes-a-file-that-may-come-back", "eventlog/seglog/compact.go",
+		"c.limit = l.oldestFile().start", "c.limit = l.files[0].start",
+		seglogDir, "TestCompactionLeavesWhatTheJournalMayHold",
+	},
+	{
+		"tail-shows-what-compaction-changes", "eventlog/seglog/seal.go",
+		"\tl.tail.forget(l.files[0].ordinal)", "\t//",
+		seglogDir, "TestCompactionModel|TestCompactionUnderReaders|TestTailForgetsWhatIsSealed",
+	},
+	{
+		"clean-mark-before-the-runs", "eventlog/seglog/compact.go",
+		"\tif err := c.rewrite(); err != nil {\n\t\treturn false, err\n\t}\n\tnext :=",
+		"\tif err := c.l.saveOwn(cleanState{offset: c.end}.mark(c.key)); err != nil {\n\t\treturn false, err\n\t}\n\tif err := c.rewrite(); err != nil {\n\t\treturn false, err\n\t}\n\tnext :=",
+		seglogDir, "TestCompactionModel",
+	},
+	{
+		"directory-is-not-synced-after-compaction", "eventlog/seglog/compactwrite.go",
+		"if err := c.l.fs().SyncDir(w.dir); err != nil {", "if err := error(nil); err != nil {",
+		seglogDir, "TestCompactionModel|TestB089StaleVersionStaysAway",
+	},
+	{
+		"covered-segments-stay", "eventlog/seglog/segments.go",
+		"n == 0 || s.next > kept[n-1].next || s.base < kept[n-1].base {", "n >= 0 {",
+		seglogDir, "TestCompactionModel",
+	},
+	{
+		"older-generation-counts", "eventlog/seglog/segments.go",
+		"cmp.Compare(b.gen, a.gen)", "cmp.Compare(a.gen, b.gen)",
+		seglogDir, "TestCompactionModel",
+	},
+
+	// Retention.
+	{
+		"rows-go-before-the-start-is-saved", "eventlog/seglog/retain.go",
+		"\t\tif err := l.moveTxStart(gone); err != nil {\n\t\t\treturn err\n\t\t}\n",
+		"\t\tdefer l.moveTxStart(gone)\n",
+		seglogDir, "TestRowsExpireSurvivesACrashAnywhere",
+	},
+	{
+		"rows-that-went-are-shown", "eventlog/seglog/rowless.go",
+		"\tr.ordinal = max(r.ordinal, uint64(start.ends[partKey{txTopic, 0}]))\n", "",
+		seglogDir, "TestRowsExpireSurvivesACrashAnywhere",
+	},
+	{
+		"readers-pin-no-rows", "eventlog/seglog/retain.go",
+		"least = min(least, r.pinned.Load())", "_ = r",
+		seglogDir, "TestRowsOfTxExpire",
+	},
+	{
+		"reader-that-began-meanwhile-pins-no-rows", "eventlog/seglog/retain.go",
+		"\t\tgone = l.unread(gone) // a reader", "\t\t// a reader",
+		seglogDir, "TestRowsExpireUnderReaders",
+	},
+	{
+		"rows-of-the-journal-expire", "eventlog/seglog/retain.go",
+		"least := l.oldestFile().ordinal", "least := uint64(1) << 62",
+		seglogDir, "TestRowsOfTheJournalDoNotExpire",
+	},
+	{
+		"newest-segment-expires-first", "eventlog/seglog/retain.go",
+		"for _, s := range gone { // oldest first", "for _, s := range slices.Backward(gone) { // oldest first",
+		seglogDir, "TestExpireSurvivesACrashAnywhere",
+	},
+	{
+		"segments-expire-in-any-order", "eventlog/seglog/retain.go",
+		"\t\tif err := l.fs().SyncDir(dir); err != nil {\n\t\t\treturn err\n\t\t}\n", "",
+		seglogDir, "TestExpireSurvivesACrashAnywhere",
+	},
+	{
+		"V23-topic-is-made-again", "eventlog/seglog/append.go",
+		"if t, ok := l.Topic(spec.Name); ok {", "if t, ok := l.Topic(spec.Name); ok && l.StartOffsets(t.ID)[0] < l.EndOffsets(t.ID)[0] {",
+		seglogDir, "TestV23OffsetsContinue",
+	},
+
+	// Quota.
+	{
+		"quota-refuses-nothing", "eventlog/seglog/quota.go",
+		"if quota <= 0 || !r.counts() {", "if r != nil {",
+		seglogDir, "TestQuota",
+	},
+	{
+		"quota-refuses-marks", "eventlog/seglog/quota.go",
+		"if quota <= 0 || !r.counts() {", "if quota <= 0 {",
+		seglogDir, "TestQuota",
+	},
+	{
+		"quota-wakes-nobody", "eventlog/seglog/quota.go",
+		"\t\twake(l.compactNow)\n", "",
+		seglogDir, "TestQuota",
+	},
+
+	// Streams.
+	{
+		"V17-streamed-file-is-not-synced", "eventlog/seglog/stream.go",
+		"\tif err := s.sync(); err != nil {\n\t\treturn err\n\t}\n\tif err := s.l.do(", "\tif err := s.l.do(",
+		seglogDir, "TestV17StreamedFileSyncedBeforeAck",
+	},
+	{
+		"V17-name-of-a-streamed-file-is-not-synced", "eventlog/seglog/stream.go",
+		"if !s.placed {", "if !s.placed && false {",
+		seglogDir, "TestV17StreamedFileSyncedBeforeAck|TestStreamLosesPowerAnywhere",
+	},
+	{
+		"doubtful-stream-is-deleted", "eventlog/seglog/stream.go",
+		"if path == \"\" || s.doubtful {", "if path == \"\" {",
+		seglogDir, "TestDoubtfulStreamIsNotDeleted",
+	},
+	{
+		"stream-goes-on-after-a-failed-sync", "eventlog/seglog/stream.go",
+		"\t\t\ts.lost = fmt.Errorf(\"%w: %w\", eventlog.ErrStreamLost, err)\n\t\t\treturn s.lost\n", "\t\t\treturn err\n",
+		seglogDir, "TestStreamSyncWithoutSpace",
+	},
+
+	// Views.
+	{
+		"V21-view-outputs-below-the-horizon", "derive/emit.go",
+		"s.b >= v.memory.Floor && !r.behind(v)", "s.b >= v.memory.Floor",
+		joinDir, "TestV21NothingIsOutputBelowTheHorizon",
+	},
+	{
+		"V22-unsynced-position-is-passed", "derive/step.go",
+		"if !sync || r.applied == r.syncedAt {", "if r.applied == r.syncedAt {",
+		joinDir, "TestV22OnlySyncedStateIsPassed",
+	},
+	{
+		"V22-unsynced-position-holds-tables", "derive/horizon.go",
+		"\tif r.syncedAt > 0 {\n\t\tpassed = r.syncedAt\n\t} else if ok {\n\t\tpassed = min(passed, have.Passed)\n\t}\n", "",
+		joinDir, "TestV22OnlySyncedStateIsPassed",
+	},
+}
