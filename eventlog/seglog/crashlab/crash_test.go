@@ -41,7 +41,7 @@ func TestSweep(t *testing.T) {
 
 func TestFlipSmall(t *testing.T) {
 	bits, f := FlipSmall(1, 29, t.Logf)
-	if f.Any() || bits < 2000 {
+	if f.Any() || bits < 1000 {
 		t.Errorf("%d bits: %+v", bits, f)
 	}
 }
