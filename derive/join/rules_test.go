@@ -231,6 +231,8 @@ func TestV22OnlySyncedStateIsPassed(t *testing.T) {
 		}
 		return max
 	}
+	other := w.table("other", 1, col(1, "id", change.KindInt))
+	second := join.Definition{Name: "w", Node: join.Node{Table: other.topic, Fields: []join.Field{{Name: "id", Column: "id"}}}}
 	w.describe()
 	tx := w.begin()
 	tx.insert(orders, 1, "new")
@@ -268,6 +270,12 @@ func TestV22OnlySyncedStateIsPassed(t *testing.T) {
 		if got := passed(); got != synced {
 			t.Errorf("after a restart the cursor is at %d, synced was %d", got, synced)
 		}
+	}
+	w.stop()
+	w.start(def, second) // the cursor is to hold another table too
+	w.catchUp()
+	if got := passed(); got != synced {
+		t.Errorf("with another table the cursor is at %d, synced was %d", got, synced)
 	}
 	sync()
 	if got := passed(); got <= synced {

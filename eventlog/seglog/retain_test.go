@@ -525,7 +525,8 @@ func TestQuota(t *testing.T) {
 	if used := l.Stats().JournalBytes; used > opts.Quota {
 		t.Errorf("%d bytes are used of %d", used, opts.Quota)
 	}
-	// What consumers need to make room still goes in.
+	// What consumers need to make room still goes in, whatever the quota.
+	l.SetQuota(1)
 	if err := l.SaveCheckpoint("c", []byte("m")); err != nil {
 		t.Errorf("SaveCheckpoint = %v", err)
 	}
@@ -533,6 +534,7 @@ func TestQuota(t *testing.T) {
 	if err := l.Append(ctx, []*eventlog.Tx{tick}); err != nil {
 		t.Errorf("a tick = %v", err)
 	}
+	l.SetQuota(opts.Quota)
 	select {
 	case <-l.compactNow:
 	default:

@@ -13,6 +13,7 @@
 //   - duplicate: a transaction is there twice
 //   - reordered: the order is not that of the appends
 //   - wrong: anything else, such as half a transaction, other bytes, another
-//     offset, a transaction whose append was refused, a log that does not open,
+//     offset, a record gone that compaction or retention must not take (see
+//     admit.go), a transaction whose append was refused, a log that does not open,
 //     an error of reading that is called damage, an answer after a failed sync
 package crashlab

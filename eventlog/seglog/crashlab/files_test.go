@@ -103,7 +103,7 @@ func smallLog(t *testing.T, seed uint64) *healthy {
 		for _, c := range []string{"none", "zstd"} {
 			l.topicWith(c)
 		}
-		for _, name := range strings.Split("append append mark append append seal_all append append seal_all append append roll append append append roll append append append", " ") {
+		for _, name := range strings.Split("append append mark append append seal_all append append seal_all compact append append roll append append append roll append append append", " ") {
 			l.do(operationNamed(strings.ReplaceAll(name, "_", " ")))
 		}
 		l.strike.crashed = l.fs.Clone()

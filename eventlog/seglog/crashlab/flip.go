@@ -31,7 +31,7 @@ func FlipSmall(seed int64, stride int, report reporter) (bits int, all Faults) {
 			for _, c := range []string{"none", "snappy", "lz4", "zstd"} {
 				l.topicWith(c)
 			}
-			for _, name := range []string{"append", "append", "mark", "append", "seal all", "append", "mark", "append", "roll", "append", end} {
+			for _, name := range []string{"append", "append", "mark", "append", "seal all", "append", "seal all", "cursor", "compact", "append", "mark", "append", "roll", "append", end} {
 				l.do(operationNamed(name))
 			}
 			l.strike.crashed = l.fs.Clone()
@@ -87,7 +87,11 @@ func flipIndex(seed int64, stride int, report reporter) (bits int, f Faults) {
 }
 
 func (l *life) topicWith(compression string) {
-	t, err := l.log.EnsureTopic(eventlog.TopicSpec{Name: "s.p." + compression, Partitions: 1, Compression: compression})
+	spec := eventlog.TopicSpec{Name: "s.p." + compression, Partitions: 1, Compression: compression}
+	if compression == "zstd" {
+		spec.Cleanup = eventlog.CleanupCompact
+	}
+	t, err := l.log.EnsureTopic(spec)
 	if err != nil {
 		l.wrong("EnsureTopic: %v", err)
 	}
