@@ -373,10 +373,16 @@ func (in *Ingest) sweep(ctx context.Context, b *change.Batch) error {
 	if err != nil {
 		return err
 	}
-	p := &pendingTx{tx: &eventlog.Tx{Kind: eventlog.TxChunk, Source: in.opts.Source, ID: b.Tx, CommitTime: b.CommitTime}}
+	// The source says no time of these deletes; the log keeps them for a time from now.
+	at := b.CommitTime
+	if at == 0 {
+		at = time.Now().UnixMicro()
+	}
+	schema := in.schemas.current[b.Sweep.Topic]
+	p := &pendingTx{tx: &eventlog.Tx{Kind: eventlog.TxChunk, Source: in.opts.Source, ID: b.Tx, CommitTime: at}}
 	err = in.opts.Log.NewestByKey(t.ID, func(key []byte, csn eventlog.CSN, tombstone bool) error {
 		if csn < since && !tombstone {
-			p.add(eventlog.Record{Topic: t.ID, Op: uint8(change.OpDelete), Flags: uint8(change.FlagSnapshot), Key: append([]byte(nil), key...)})
+			p.add(eventlog.Record{Topic: t.ID, Op: uint8(change.OpDelete), Flags: uint8(change.FlagSnapshot), Schema: schema, Key: append([]byte(nil), key...)})
 		}
 		return in.spill(ctx, p)
 	})

@@ -296,7 +296,7 @@ func TestV9SweepDecidesAtTheAppend(t *testing.T) {
 		tx("0/3", func(b *change.Batch) { b.Add(a, change.OpInsert, 0, key(7), nil, row(7, 7)) }),
 		&change.Batch{Source: "shop", Kind: change.Chunk, Sweep: &change.Sweep{Topic: a.Topic, Since: begun.Key()}, Controls: control(done)})
 	lines := dump(t, log)
-	if want := "1 : shop.public.a/0/delete/1/- _snapshots.shop/1/schema/shop.public.a|2|2"; lines[len(lines)-1] != want {
+	if want := "1 : shop.public.a/0/delete/1/s1/- _snapshots.shop/1/schema/shop.public.a|2|2"; lines[len(lines)-1] != want {
 		t.Errorf("the sweep appended %q, want %q", lines[len(lines)-1], want)
 	}
 }

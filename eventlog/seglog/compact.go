@@ -118,6 +118,7 @@ type compaction struct {
 	heldAt  eventlog.Offset          // the next pass must see everything from here on
 	done    Compacted
 	limiter *limiter
+	runTime int64 // largest commit time, µs, of the run at hand
 
 	it      eventlog.RecordIter // of the batch at hand, as what follows
 	buf     []eventlog.Record
@@ -196,7 +197,18 @@ func (c *compaction) raiseHorizon() error {
 // hides, it is old enough and every cursor has passed it.
 func (c *compaction) removable(r *eventlog.Record) bool {
 	return r.Offset < c.clean.offset && c.end >= c.clean.covers && r.CSN <= c.limits.tombstones &&
-		c.now-r.Time >= c.topic.Spec.TombstoneRetention.Microseconds()
+		c.now-c.timeOf(r) >= c.topic.Spec.TombstoneRetention.Microseconds()
+}
+
+// timeOf is a record's commit time; of one without, the largest of its run.
+func (c *compaction) timeOf(r *eventlog.Record) int64 {
+	switch {
+	case r.Time > 0:
+		return r.Time
+	case c.runTime > 0:
+		return c.runTime
+	}
+	return c.now
 }
 
 // Share of dirty bytes from which a partition is compacted, and how often that is looked at.

@@ -133,6 +133,14 @@ func (c *compaction) rewriteRun(run []*segment) error {
 // writeSurvivors copies what stays. Of a run in which nothing goes and which is
 // one segment already nothing is written.
 func (c *compaction) writeSurvivors(run []*segment) (w *segWriter, changed bool, err error) {
+	c.runTime = 0
+	for _, s := range run {
+		newest, err := c.l.newestTime(s)
+		if err != nil {
+			return nil, false, err
+		}
+		c.runTime = max(c.runTime, newest.UnixMicro())
+	}
 	if len(run) == 1 {
 		if some, err := c.anyGoes(run); err != nil || !some {
 			return nil, false, err
@@ -180,8 +188,8 @@ func (c *compaction) writeSurvivors(run []*segment) (w *segWriter, changed bool,
 
 // noteTombstone remembers the oldest tombstone that stays below the pass's end.
 func (c *compaction) noteTombstone(r *eventlog.Record) {
-	if (r.Value == nil && len(r.Key) > 0 || isTruncate(r)) && r.Offset < c.end && (c.oldest == 0 || r.Time < c.oldest) {
-		c.oldest = r.Time
+	if (r.Value == nil && len(r.Key) > 0 || isTruncate(r)) && r.Offset < c.end && (c.oldest == 0 || c.timeOf(r) < c.oldest) {
+		c.oldest = c.timeOf(r)
 	}
 }
 

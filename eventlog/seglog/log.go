@@ -41,6 +41,7 @@ type Log struct {
 	seeds     [2]maphash.Seed
 	quota     atomic.Int64
 	streaming atomic.Int64 // bytes of streams in progress
+	refused   atomic.Bool  // the quota had no room for what was asked last
 	// sealNow and compactNow wake the background loops before their time.
 	sealNow    chan struct{}
 	compactNow chan struct{}

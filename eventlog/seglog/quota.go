@@ -29,6 +29,9 @@ func (l *Log) pressed() bool {
 	if quota <= 0 {
 		return false
 	}
+	if l.refused.Load() {
+		return true // what did not fit may be large
+	}
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return float64(l.diskBytes()) > float64(quota)*pressedShare
@@ -61,8 +64,12 @@ func (l *Log) checkSpace(size int64) error {
 		wake(l.compactNow)
 	}
 	if used+size <= quota {
+		l.refused.Store(false)
 		return nil
 	}
+	l.refused.Store(true)
+	wake(l.sealNow)
+	wake(l.compactNow)
 	return fmt.Errorf("append: %w: the log has %d bytes, its quota is %d; it is compacted now and goes on by itself if that frees enough, else raise log.quota or give topics a retention",
 		eventlog.ErrFull, used, quota)
 }

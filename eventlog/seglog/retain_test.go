@@ -584,7 +584,7 @@ func TestQuotaFreesByItself(t *testing.T) {
 			refused++
 			runtime.Gosched() // the background makes room
 		}
-		if used := l.Stats().JournalBytes + l.Stats().SegmentBytes; used > opts.Quota+2000 {
+		if used := l.Stats().JournalBytes + l.Stats().SegmentBytes; used > 2*opts.Quota {
 			t.Fatalf("%d bytes are used of %d", used, opts.Quota)
 		}
 	}
@@ -629,5 +629,42 @@ func TestCursorsHoldRows(t *testing.T) {
 	}
 	if n := len(l.segs[partKey{txTopic, 0}]); n != 0 {
 		t.Errorf("%d segments of rows are left without the cursor", n)
+	}
+}
+
+// TestQuotaForALargeAppend: what does not fit is far more than the tenth of the
+// quota that is left; compaction makes room for it all the same.
+func TestQuotaForALargeAppend(t *testing.T) {
+	opts := memOptions(vfs.NewMem())
+	opts.Quota, opts.FileBytes = 100_000, 8000
+	l := mustOpen(t, opts)
+	ctx := context.Background()
+	top, err := l.EnsureTopic(eventlog.TopicSpec{Name: "s.p.t", Partitions: 1, Cleanup: eventlog.CleanupCompact, Compression: "none"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(n, size int) error {
+		return l.Append(ctx, []*eventlog.Tx{{Kind: eventlog.TxSource, Source: "s", Position: fmt.Append(nil, n), Records: []eventlog.Record{
+			{Topic: top.ID, Op: 1, Key: fmt.Append(nil, "k", n%3), Value: make([]byte, size)},
+		}}})
+	}
+	for n := range 140 {
+		if err := put(n, 500); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := put(0, 40_000); !errors.Is(err, eventlog.ErrFull) {
+		t.Fatalf("an append that does not fit = %v", err)
+	}
+	if err := l.sealDue(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for l.compactDirtiest(ctx) {
+	}
+	if err := put(0, 40_000); err != nil {
+		t.Errorf("after compaction: %v", err)
+	}
+	if l.pressed() {
+		t.Error("the log is still pressed")
 	}
 }

@@ -142,6 +142,16 @@ func TestOlderThanTx(t *testing.T) {
 	}
 }
 
+// TestDeleteWithoutLayout: the key of a delete that names no layout is shown by the newest one.
+func TestDeleteWithoutLayout(t *testing.T) {
+	log, table := keyLog(t, []change.Column{column(change.KindInt)})
+	r := eventlog.Record{Topic: table.ID, Op: uint8(change.OpDelete), CSN: 5, Key: change.AppendKeyPart(nil, change.Int(7), false)}
+	line, err := newRecordPrinter(log, map[string]string{"shop": "postgres"}).appendLine(nil, &eventlog.Tx{CSN: 5, Kind: eventlog.TxChunk}, &r, false)
+	if err != nil || !strings.Contains(string(line), `:7},"after":null`) {
+		t.Errorf("%s, %v", line, err)
+	}
+}
+
 // TestCompact compacts what a glob matches, with what is only in the journal.
 func TestCompact(t *testing.T) {
 	log, _ := keyLog(t)

@@ -146,6 +146,9 @@ func (p *recordPrinter) appendRow(dst []byte, topic string, r *eventlog.Record, 
 		return append(dst, `,"key":null,"after":null`...), nil
 	}
 	s, err := p.schema(topic, r.Schema)
+	if err != nil && r.Schema == 0 && r.Value == nil { // a delete that names no layout: its key has the newest one
+		s, err = p.newest[topic], nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -189,6 +192,9 @@ func appendKeyObject(dst []byte, s *change.Schema, key []byte) ([]byte, error) {
 	parts, err := change.DecodeKey(key)
 	if err != nil {
 		return nil, err
+	}
+	if s == nil {
+		return append(dst, "null"...), nil
 	}
 	if len(parts) != len(s.Key) {
 		return nil, fmt.Errorf("the key has %d parts, its schema %d", len(parts), len(s.Key))
