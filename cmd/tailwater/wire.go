@@ -61,7 +61,7 @@ func errorCode(err error) int {
 		code int
 	}{
 		{connectors.ErrPositionLost, exitRefused}, {connectors.ErrRewound, exitRefused}, {connectors.ErrUnknownSlot, exitRefused},
-		{daemon.ErrLocked, exitRefused}, {daemon.ErrFormat, exitRefused},
+		{daemon.ErrLostRecords, exitRefused}, {daemon.ErrLocked, exitRefused}, {daemon.ErrFormat, exitRefused},
 		{connectors.ErrBusy, exitUnreachable}, {connectors.ErrUnreachable, exitUnreachable}, {server.ErrUnavailable, exitUnreachable}, {server.ErrTimeout, exitTimeout}, {server.ErrBadRequest, exitMisuse}, {eventlog.ErrPartitionCount, exitMisuse},
 	} {
 		if errors.Is(err, c.err) {

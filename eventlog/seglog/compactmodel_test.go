@@ -89,7 +89,6 @@ type compactModel struct {
 	pending map[string]string // keys whose insert half came partial: the source's row
 	ops     int
 	crashed *vfs.Mem
-	pinned  bool // something holds values in this round
 	ran     Compacted
 }
 

@@ -1,8 +1,10 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 
@@ -28,6 +30,9 @@ func openLog(cfg *config.Config, dir *dataDir, logger *slog.Logger) (*seglog.Log
 	return log, nil
 }
 
+// ErrLostRecords matches the refusal to keep by compaction what retention has begun to delete.
+var ErrLostRecords = errors.New("the topic is not whole")
+
 // applyTopicRules gives the topics that there are what log.topics says of them
 // now: new ones get it when they are made.
 func applyTopicRules(cfg *config.Config, log eventlog.Log) error {
@@ -35,6 +40,10 @@ func applyTopicRules(cfg *config.Config, log eventlog.Log) error {
 		spec := topicSpec(cfg, t.Spec.Name)
 		if strings.HasPrefix(t.Spec.Name, "_") || strings.HasPrefix(t.Spec.Name, change.TopicView) {
 			continue // made and kept by those who write them
+		}
+		if t.Spec.Cleanup == eventlog.CleanupDelete && spec.Cleanup != eventlog.CleanupDelete && slices.Max(log.StartOffsets(t.ID)) > 0 {
+			return fmt.Errorf("log.topics: %w: %s has lost its oldest records under cleanup: delete, so that a view of it would miss rows; leave cleanup: delete, or begin a new log: stop the daemon, tailwater drop --state --yes, tailwater run reads every table again",
+				ErrLostRecords, t.Spec.Name)
 		}
 		if _, err := log.EnsureTopic(spec); err != nil {
 			return fmt.Errorf("apply log.topics: %w", err)

@@ -45,8 +45,6 @@ type table struct {
 
 func newTable() *table { return &table{map[string]row{}, map[eventlog.CSN]row{}} }
 
-func (t *table) clone() *table { return &table{maps.Clone(t.rows), map[eventlog.CSN]row{}} }
-
 // apply folds one record in; they come by CSN and seq.
 func (t *table) apply(r *eventlog.Record) {
 	key, moved := string(r.Key), r.Flags&eventlog.FlagMoved != 0
