@@ -2,7 +2,9 @@ package seglog
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -372,5 +374,60 @@ func TestCancelledCompaction(t *testing.T) {
 		if bad {
 			return
 		}
+	}
+}
+
+// TestMissingSegment: a log of which any segment, or a topic's directory, is gone does not open.
+func TestMissingSegment(t *testing.T) {
+	ctx := context.Background()
+	fs := vfs.NewMem()
+	l := mustOpen(t, memOptions(fs))
+	top := mustTopic(t, l, "s.p.t")
+	for n := range 3 {
+		mustAppend(t, l, top, 10*n, 10*n+10)
+		if err := l.SealAll(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := l.Stream(ctx) // offsets that are used up and hold nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seq := range uint32(9) {
+		if err := s.Add(1, []eventlog.Record{{Topic: top.ID, Seq: seq, Op: 1, Key: fmt.Append(nil, "k", seq), Value: []byte("v")}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Abort(1); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(ctx, &eventlog.Tx{Kind: eventlog.TxSource, Source: "s", Position: []byte("p")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.SealAll(ctx); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, l, top, 30, 31)
+	l.Close()
+	mustOpen(t, memOptions(fs.Clone())).Close()
+	gone := 0
+	for name := range fs.Files() {
+		if !strings.HasSuffix(name, segmentSuffix) {
+			continue
+		}
+		disk := fs.Clone()
+		if err := disk.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+		gone++
+		if _, err := Open("log", memOptions(disk)); !errors.Is(err, eventlog.ErrCorrupt) && !strings.Contains(name, "-_tx") {
+			t.Errorf("without %s: Open = %v", name, err)
+		}
+		if _, err := OpenReadOnly("log", memOptions(disk)); !errors.Is(err, eventlog.ErrCorrupt) && !strings.Contains(name, "-_tx") {
+			t.Errorf("without %s: OpenReadOnly = %v", name, err)
+		}
+	}
+	if gone < 8 {
+		t.Errorf("%d segments: the test tests nothing", gone)
 	}
 }

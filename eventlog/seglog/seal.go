@@ -158,13 +158,18 @@ type sealer struct {
 	l     *Log
 	parts map[partKey]*segWriter
 	rows  []eventlog.Record
+	// behind is the file behind the round: what each segment covers ends where that
+	// begins, so that a segment that is missing leaves a hole.
+	behind *journalFile
 }
 
 // sealFiles writes segments, makes them durable, shows them, and deletes the
 // files. A crash in between needs no repair: what is at or below a partition's
 // last sealed offset is left out next time.
 func (l *Log) sealFiles(ctx context.Context, files []*journalFile) error {
-	s := &sealer{l: l, parts: map[partKey]*segWriter{}}
+	l.mu.RLock()
+	s := &sealer{l: l, parts: map[partKey]*segWriter{}, behind: l.files[len(files)]}
+	l.mu.RUnlock()
 	err := s.read(ctx, files)
 	if err == nil {
 		err = s.finish()
@@ -277,18 +282,23 @@ func (s *sealer) group(g *group) error {
 	return nil
 }
 
-func (s *sealer) add(r *eventlog.Record, every bool) error {
-	k := partKey{r.Topic, r.Partition}
-	w := s.parts[k]
-	if w == nil {
-		var err error
-		if w, err = s.l.newSegWriter(k); err != nil {
-			return &ioError{err}
-		}
-		s.parts[k] = w
+// writer returns the writer of a partition's segment.
+func (s *sealer) writer(k partKey) (*segWriter, error) {
+	if w := s.parts[k]; w != nil {
+		return w, nil
 	}
-	if r.Offset < w.from {
-		return nil
+	w, err := s.l.newSegWriter(k)
+	if err != nil {
+		return nil, &ioError{err}
+	}
+	s.parts[k] = w
+	return w, nil
+}
+
+func (s *sealer) add(r *eventlog.Record, every bool) error {
+	w, err := s.writer(partKey{r.Topic, r.Partition})
+	if err != nil || r.Offset < w.from {
+		return err
 	}
 	if err := w.add(r, every); err != nil {
 		return &ioError{err}
@@ -300,7 +310,11 @@ func (s *sealer) add(r *eventlog.Record, every bool) error {
 func (s *sealer) finish() error {
 	keys := slices.SortedFunc(maps.Keys(s.parts), partKey.compare)
 	for _, k := range keys {
-		if err := s.parts[k].finish(); err != nil {
+		w := s.parts[k]
+		if next := s.behind.start(k.topic, k.partition); next > w.from { // else all of it was sealed before
+			w.covers, w.base, w.next = true, w.from, next
+		}
+		if err := w.finish(); err != nil {
 			return err
 		}
 	}

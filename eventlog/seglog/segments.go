@@ -163,15 +163,50 @@ func (l *Log) checkSegments() error {
 			return &CorruptError{Path: segs[0].path, Reason: "segment of a topic or partition that the journal does not know"}
 		}
 		for i := 1; i < len(segs); i++ {
-			if segs[i].base < segs[i-1].next {
+			switch {
+			case segs[i].base < segs[i-1].next:
 				return &CorruptError{Path: segs[i].path, Reason: "segment overlaps " + segs[i-1].path}
+			case segs[i].base > segs[i-1].next:
+				return missingSegment(segs[i], segs[i-1].next)
 			}
+		}
+		if segs[0].base > 0 && t.topic.Spec.Cleanup != eventlog.CleanupDelete {
+			return missingSegment(segs[0], 0)
 		}
 		if last := segs[len(segs)-1]; last.next > t.next[k.partition] {
 			return &CorruptError{Path: last.path, Reason: fmt.Sprintf("segment goes beyond the journal's end, offset %d", t.next[k.partition])}
 		}
 	}
+	if err := l.checkTails(); err != nil {
+		return err
+	}
 	return l.checkBeginning()
+}
+
+// missingSegment names the hole before a segment: segments follow each other
+// without one, whatever compaction has left of their records.
+func missingSegment(behind *segment, from eventlog.Offset) error {
+	return &CorruptError{Path: behind.path, Reason: fmt.Sprintf("the segment before it is missing, with offsets %d to %d", from, behind.base-1)}
+}
+
+// checkTails reports partitions whose last segments are missing: what the journal
+// no longer has is sealed. Only cuts leave a gap, of known size (V20).
+func (l *Log) checkTails() error {
+	if len(l.files) == 0 {
+		return nil
+	}
+	for _, t := range l.st.topics {
+		for p := range t.next {
+			k := partKey{t.topic.ID, int32(p)}
+			sealed, begins := l.sealedEnd(k), l.files[0].start(k.topic, k.partition)
+			if sealed >= begins || (begins-sealed)%eventlog.ForeignSkip == 0 || t.topic.Spec.Cleanup == eventlog.CleanupDelete && len(l.segs[k]) == 0 {
+				continue
+			}
+			return &CorruptError{Path: l.path("topics/" + topicDir(t.topic)), Reason: fmt.Sprintf(
+				"partition %d: segments with offsets %d to %d are missing", p, sealed, begins-1)}
+		}
+	}
+	return nil
 }
 
 // checkBeginning reports a journal whose oldest files are missing: the sealed rows

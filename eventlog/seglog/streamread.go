@@ -219,6 +219,11 @@ func (s *sealer) stream(ctx context.Context, a *adoption) error {
 	if err := s.add(&row, false); err != nil {
 		return err
 	}
+	for _, p := range a.parts { // also where all of it was aborted: its offsets are used up
+		if _, err := s.writer(p.key); err != nil {
+			return err
+		}
+	}
 	c, err := s.l.openStream(a)
 	if vfs.IsNotExist(err) {
 		return missingStream(s.l.streamPath(a), a)
