@@ -17,12 +17,12 @@ var cleanMutants = []mutant{
 	},
 	{
 		"tombstone-goes-above-the-clean-mark", "eventlog/seglog/compact.go",
-		"return r.Offset < c.clean.offset && r.CSN", "return r.CSN",
+		"return r.Offset < c.clean.offset && c.end >= c.clean.covers && r.CSN", "return r.CSN",
 		seglogDir, "TestCompactionModel|TestB089StaleVersionStaysAway",
 	},
 	{
 		"tombstone-goes-before-its-retention", "eventlog/seglog/compact.go",
-		"c.now-r.Time >= c.topic.Spec.TombstoneRetention.Microseconds()", "c.now > 0",
+		"c.now-c.timeOf(r) >= c.topic.Spec.TombstoneRetention.Microseconds()", "c.now > 0",
 		seglogDir, "TestAT07Compaction",
 	},
 	{
@@ -153,7 +153,7 @@ var cleanMutants = []mutant{
 	},
 	{
 		"quota-wakes-nobody", "eventlog/seglog/quota.go",
-		"\t\twake(l.compactNow)\n", "",
+		"\tselect {\n\tcase loop <- struct{}{}:\n\tdefault:\n\t}\n", "\t_ = loop\n",
 		seglogDir, "TestQuota",
 	},
 

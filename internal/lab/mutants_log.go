@@ -214,12 +214,12 @@ var logMutants = []mutant{
 	},
 	{
 		"sealed-files-go-in-any-order", "eventlog/seglog/seal.go",
-		"\t\tif err := l.fs().SyncDir(l.path(\"journal\")); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif err := l.removeStreams", "\t\tif err := l.removeStreams",
+		"\t\tif err := l.syncDir(l.path(\"journal\")); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif err := l.removeStreams", "\t\tif err := l.removeStreams",
 		seglogDir, "TestSealingSurvivesACrashAnywhere",
 	},
 	{
 		"directory-of-a-topic-is-not-synced", "eventlog/seglog/segments.go",
-		"if err := l.fs().SyncDir(l.path(\"topics\")); err != nil {", "if err := error(nil); err != nil {",
+		"if err := l.syncDir(l.path(\"topics\")); err != nil {", "if err := error(nil); err != nil {",
 		seglogDir, "TestSealingSurvivesACrashAnywhere",
 	},
 
