@@ -16,11 +16,12 @@ const (
 	OpTruncate Op = 4
 	OpMessage  Op = 5
 	OpSchema   Op = 6 // DDL, or a control record's own value
+	OpSweep    Op = 7 // rows last written before a CSN are no more: see SweepValue
 )
 
 // String returns the name that the command line prints.
 func (o Op) String() string {
-	names := [...]string{"read", "insert", "update", "delete", "truncate", "message", "schema"}
+	names := [...]string{"read", "insert", "update", "delete", "truncate", "message", "schema", "sweep"}
 	if int(o) < len(names) {
 		return names[o]
 	}

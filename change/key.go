@@ -51,7 +51,8 @@ const ControlKey byte = 0x00
 
 // Kinds of control records.
 const (
-	ControlTruncate byte = 1
+	ControlTruncate byte = 1 // every older row is gone
+	ControlSweep    byte = 2 // every row last written before a CSN is gone
 )
 
 // Compare orders keys as their tuples.

@@ -3,6 +3,7 @@ package connectors
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 
 	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/eventlog"
@@ -256,15 +257,22 @@ func newestRows(log eventlog.Log, t eventlog.Topic, partition int32, schemas map
 		return nil, err
 	}
 	defer rd.Close()
-	rows := map[string]change.Row{}
+	rows, written := map[string]change.Row{}, map[string]eventlog.CSN{}
 	for {
 		r, ok, err := rd.Next()
 		if err != nil || !ok {
 			return rows, err
 		}
 		if kind, control := change.Key(r.Key).Control(); control {
-			if kind == change.ControlTruncate {
+			switch kind {
+			case change.ControlTruncate:
 				clear(rows)
+			case change.ControlSweep:
+				since, err := change.DecodeSweep(r.Value)
+				if err != nil {
+					return nil, fmt.Errorf("offset %d: %w", r.Offset, err)
+				}
+				maps.DeleteFunc(rows, func(key string, _ change.Row) bool { return written[key] < eventlog.CSN(since) })
 			}
 			continue
 		}
@@ -272,6 +280,7 @@ func newestRows(log eventlog.Log, t eventlog.Topic, partition int32, schemas map
 			delete(rows, string(r.Key))
 			continue
 		}
+		written[string(r.Key)] = r.CSN
 		_, after, err := change.DecodeRecordValue(r.Value)
 		if err != nil {
 			return nil, fmt.Errorf("offset %d: %w", r.Offset, err)

@@ -298,7 +298,7 @@ func (in *Ingest) addSchema(p *pendingTx, s *change.Schema) error {
 	return nil
 }
 
-var truncateKey = []byte{change.ControlKey, change.ControlTruncate}
+var truncateKey = change.Key{change.ControlKey, change.ControlTruncate}
 
 func (in *Ingest) addEvent(g *group, p *pendingTx, b *change.Batch, e *change.Event) error {
 	t, err := in.topic(e.Schema.Topic)
@@ -360,61 +360,4 @@ func (in *Ingest) topic(name string) (eventlog.Topic, error) {
 	}
 	in.topics[name] = t
 	return t, nil
-}
-
-// sweep appends a tombstone for each key whose newest record is older than the
-// run: decided here, at the append, against all that was appended before (V9).
-func (in *Ingest) sweep(ctx context.Context, b *change.Batch) error {
-	since, err := in.controlCSN(change.TopicSnapshots+in.opts.Source, b.Sweep.Since)
-	if err != nil {
-		return err
-	}
-	t, err := in.topic(b.Sweep.Topic)
-	if err != nil {
-		return err
-	}
-	// The source says no time of these deletes; the log keeps them for a time from now.
-	at := b.CommitTime
-	if at == 0 {
-		at = time.Now().UnixMicro()
-	}
-	schema := in.schemas.current[b.Sweep.Topic]
-	p := &pendingTx{tx: &eventlog.Tx{Kind: eventlog.TxChunk, Source: in.opts.Source, ID: b.Tx, CommitTime: at}}
-	err = in.opts.Log.NewestByKey(t.ID, func(key []byte, csn eventlog.CSN, tombstone bool) error {
-		if csn < since && !tombstone {
-			p.add(eventlog.Record{Topic: t.ID, Op: uint8(change.OpDelete), Flags: uint8(change.FlagSnapshot), Schema: schema, Key: append([]byte(nil), key...)})
-		}
-		return in.spill(ctx, p)
-	})
-	if err != nil {
-		return fmt.Errorf("sweep %s: %w", b.Sweep.Topic, err)
-	}
-	for i := range b.Controls {
-		if err := in.addControl(p, &b.Controls[i]); err != nil {
-			return err
-		}
-	}
-	if p.stream != nil {
-		return in.finish(ctx, p)
-	}
-	return in.append(ctx, []*eventlog.Tx{p.tx})
-}
-
-// controlCSN returns the CSN of the newest record with that key in a control topic.
-func (in *Ingest) controlCSN(topic string, key change.Key) (eventlog.CSN, error) {
-	t, err := in.topic(topic)
-	if err != nil {
-		return 0, err
-	}
-	var found eventlog.CSN
-	err = in.opts.Log.NewestByKey(t.ID, func(k []byte, csn eventlog.CSN, tombstone bool) error {
-		if string(k) == string(key) && !tombstone {
-			found = csn
-		}
-		return nil
-	})
-	if err == nil && found == 0 {
-		err = fmt.Errorf("no record marks the beginning of the snapshot run")
-	}
-	return found, err
 }

@@ -24,6 +24,8 @@ var (
 	ErrUnreachable = errors.New("source does not answer")
 	// ErrPrerequisite means that the server or the role must be changed first.
 	ErrPrerequisite = errors.New("source is not ready for capture")
+	// ErrBeyondRefill means damage in what a snapshot run itself has appended to its topic.
+	ErrBeyondRefill = errors.New("a snapshot run cannot mend its topic")
 )
 
 // Source is one database's change stream. Committed transactions come in commit

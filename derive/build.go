@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/derive/image"
@@ -45,6 +46,14 @@ func (r *Runner) buildImages(ctx context.Context) (more bool, err error) {
 	for i := 0; i < len(r.builds); i++ {
 		g := r.builds[i]
 		done, err := r.buildSome(ctx, g)
+		if errors.Is(err, eventlog.ErrCorrupt) {
+			r.builds = append(r.builds[:i], r.builds[i+1:]...)
+			i--
+			if err := r.giveUp(g, err); err != nil {
+				return false, err
+			}
+			continue
+		}
 		if err != nil {
 			return false, fmt.Errorf("build images: %w", err)
 		}
@@ -119,23 +128,29 @@ func (g *build) apply(b *image.Batch, tx *eventlog.Tx) (truncated bool, err erro
 			continue
 		}
 		if kind, ok := change.Key(rec.Key).Control(); ok {
-			if kind == change.ControlTruncate {
+			switch kind {
+			case change.ControlTruncate:
 				truncated = true
-				if err := t.applier.Truncate(b); err != nil {
-					return truncated, err
-				}
+				err = t.applier.Truncate(b)
+			case change.ControlSweep:
+				err = sweep(t, b, rec, func(del *eventlog.Record) error { return t.write(b, del) })
 			}
-			continue
+		} else {
+			err = t.write(b, rec)
 		}
-		d, err := t.applier.Prepare(b, rec)
 		if err != nil {
-			return truncated, err
-		}
-		if err := t.applier.Write(b, &d, rec.CSN); err != nil {
 			return truncated, err
 		}
 	}
 	return truncated, nil
+}
+
+func (t *source) write(b *image.Batch, rec *eventlog.Record) error {
+	d, err := t.applier.Prepare(b, rec)
+	if err != nil {
+		return err
+	}
+	return t.applier.Write(b, &d, rec.CSN)
 }
 
 // adopt makes finished images live.
@@ -165,6 +180,39 @@ func (r *Runner) adopt(g *build) error {
 	}
 	r.publish()
 	return nil
+}
+
+// damagedRetry is how long a build that met damage waits before it begins anew.
+const damagedRetry = 10 * time.Second
+
+// giveUp ends a build that met damage. What runs goes on without it; the build
+// begins anew from time to time, until the topic has been mended.
+func (r *Runner) giveUp(g *build, damage error) error {
+	r.opts.Logger.Error("images cannot be built from a damaged topic; 'tailwater log check' tells the way out", "stage", "derive", "retry", damagedRetry, "err", damage)
+	b := r.store.Batch()
+	for _, s := range g.tables {
+		if err := dropTable(b, s.applier.Table); err != nil {
+			return errors.Join(err, b.Close())
+		}
+	}
+	if err := b.Commit(false); err != nil {
+		return err
+	}
+	if err := errors.Join(r.unpin(g), g.close()); err != nil {
+		return err
+	}
+	r.damaged, r.retryAt = damage, time.Now().Add(damagedRetry)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.publish()
+	return nil
+}
+
+// retryDamaged plans again what was given up, once it is time.
+func (r *Runner) retryDamaged() {
+	if r.damaged != nil && !time.Now().Before(r.retryAt) {
+		r.damaged, r.replan = nil, true
+	}
 }
 
 // beingBuilt reports whether an image under construction will serve the needs.

@@ -68,7 +68,9 @@ type progress struct {
 	Floor     eventlog.CSN `json:"floor,omitempty"`
 	State     State        `json:"state"` // as of the commit, for readers of a stopped directory
 	Documents int64        `json:"documents"`
-	Pending   int64        `json:"pending"`
+	// Refill is set while the view's topic is being mended; see Runner.Refill.
+	Refill  bool  `json:"refill,omitempty"`
+	Pending int64 `json:"pending"`
 }
 
 func remember(b *image.Batch, name string, v any) error {

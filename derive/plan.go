@@ -76,7 +76,7 @@ func (r *Runner) planImages() error {
 		fresh = append(fresh, image.NewTable(r.meta.NextTable, topic, needs[topic]))
 		r.meta.NextTable++
 	}
-	if len(fresh) == 0 {
+	if len(fresh) == 0 || r.damaged != nil { // then later
 		return r.bindAll()
 	}
 	return r.startBuild(fresh)

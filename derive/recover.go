@@ -2,6 +2,7 @@ package derive
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,13 @@ func (r *Runner) recover() error {
 		return err
 	}
 	r.reached = r.applied
+	for _, v := range r.views {
+		if v.memory.Refill && v.id != 0 && v.wanted != nil {
+			if err := r.refill(context.Background(), v); err != nil {
+				return err
+			}
+		}
+	}
 	if err := r.plan(); err != nil {
 		return err
 	}

@@ -30,7 +30,9 @@ type Runner struct {
 	reached eventlog.CSN // as of the step at hand
 	images  map[string]*source
 	builds  []*build
-	replan  bool // layouts changed: look again what can be compiled and built
+	replan  bool  // layouts changed: look again what can be compiled and built
+	damaged error // why builds were given up, until retryAt
+	retryAt time.Time
 
 	reader   eventlog.Reader
 	topics   []eventlog.TopicID // of reader
@@ -40,6 +42,8 @@ type Runner struct {
 	synced   time.Time
 	syncedAt eventlog.CSN
 	keyBuf   []byte
+
+	asks chan *ask
 
 	mu        sync.Mutex // guards what follows
 	published map[string]*served
@@ -68,7 +72,7 @@ func Open(o Options) (*Runner, error) {
 	r := &Runner{
 		opts: o, log: o.Log, store: store, schemas: newRegistry(o.Log), floors: newFloors(),
 		byName: map[string]*viewState{}, images: map[string]*source{}, byOutput: map[eventlog.TopicID]*viewState{},
-		synced: time.Now(), published: map[string]*served{}, replan: true,
+		synced: time.Now(), published: map[string]*served{}, replan: true, asks: make(chan *ask),
 	}
 	if err := r.recover(); err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -81,6 +85,7 @@ func Open(o Options) (*Runner, error) {
 func (r *Runner) Run(ctx context.Context) error {
 	for {
 		changed := r.log.Changed()
+		r.retryDamaged()
 		more, err := r.turn(ctx)
 		if ctx.Err() != nil {
 			return r.sync()
@@ -88,13 +93,25 @@ func (r *Runner) Run(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("derive: %w", err)
 		}
+		if err := r.answer(ctx); err != nil {
+			return fmt.Errorf("derive: %w", err)
+		}
 		if more {
 			continue
+		}
+		var retry <-chan time.Time
+		if r.damaged != nil {
+			retry = time.After(time.Until(r.retryAt))
 		}
 		select {
 		case <-ctx.Done():
 			return r.sync()
 		case <-changed:
+		case <-retry:
+		case a := <-r.asks:
+			if err := a.run(ctx); err != nil {
+				return fmt.Errorf("derive: %w", err)
+			}
 		}
 	}
 }

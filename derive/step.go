@@ -124,10 +124,13 @@ func (r *Runner) applyTx(s *step, tx *eventlog.Tx) error {
 // as it was, writes the row, marks those that show it as it is.
 func (r *Runner) applyRecord(s *step, t *source, rec *eventlog.Record) error {
 	if kind, ok := change.Key(rec.Key).Control(); ok {
-		if kind != change.ControlTruncate {
-			return nil
+		switch kind {
+		case change.ControlTruncate:
+			return r.truncate(s, t, rec)
+		case change.ControlSweep:
+			return sweep(t, s.batch, rec, func(del *eventlog.Record) error { return r.applyRecord(s, t, del) })
 		}
-		return r.truncate(s, t, rec)
+		return nil
 	}
 	if len(rec.Key) == 0 {
 		return nil // a table without a key has no image that a view could use
@@ -195,6 +198,31 @@ func (r *Runner) truncate(s *step, t *source, rec *eventlog.Record) error {
 	for _, key := range keys {
 		if err := r.applyRecord(s, t, &eventlog.Record{Topic: rec.Topic, CSN: rec.CSN, Seq: rec.Seq, Key: key}); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// sweepKeys is how many rows a sweep deletes between two looks at the table.
+const sweepKeys = 1000
+
+// sweep deletes the rows that a sweep record says are no more.
+func sweep(t *source, b image.Reader, rec *eventlog.Record, apply func(del *eventlog.Record) error) error {
+	since, err := change.DecodeSweep(rec.Value)
+	if err != nil {
+		return fmt.Errorf("%s offset %d: %w", t.name, rec.Offset, err)
+	}
+	var after change.Key
+	for more := true; more; {
+		var keys []change.Key
+		if keys, more, err = t.applier.Table.Older(b, eventlog.CSN(since), after, sweepKeys); err != nil {
+			return err
+		}
+		for _, key := range keys {
+			after = key
+			if err := apply(&eventlog.Record{Topic: rec.Topic, CSN: rec.CSN, Seq: rec.Seq, Key: key}); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -1,13 +1,17 @@
 package eventlog
 
 // Flags of a record that the log itself heeds; the rest of the byte is its
-// writer's. They are those of package change.
+// writer's. They are those of package change, as is TruncateKey.
 const (
 	// FlagPartial: the value lacks columns; older records of its key have them.
 	FlagPartial uint8 = 1
 	// FlagMoved: one half of a key change, a delete and an insert with the same CSN.
 	FlagMoved uint8 = 2
 )
+
+// TruncateKey is the key of a record that makes all older ones of its partition
+// go. Control records, whose keys begin with a zero byte, are kept otherwise.
+const TruncateKey = "\x00\x01"
 
 // Cursor says how far a consumer has come in the topics that it reads. Cursors
 // outlive the process: a registered consumer that does not run pins too.

@@ -136,6 +136,7 @@ var (
 type Log interface {
 	Cleaner
 	Seeker
+	Repairer
 
 	// ID names the log for as long as its directory lives.
 	ID() [16]byte

@@ -74,8 +74,9 @@ func logFault(doing string, err error) error {
 // errAgain asks for a new session at once.
 var errAgain = errors.New("sink: open the target anew")
 
-// Run copies until ctx ends (nil) or the log fails. Faults of the target never
-// end it: it retries, or waits for a person and tries from time to time.
+// Run copies until ctx ends (nil) or the log fails. Faults of the target, and
+// damage in the view's topic, never end it: it retries, or waits for a person and
+// tries from time to time.
 func (w *Worker) Run(ctx context.Context) error {
 	wait := retry.Backoff{First: w.opts.RetryMin, Most: w.opts.RetryMax}
 	for {
@@ -90,6 +91,9 @@ func (w *Worker) Run(ctx context.Context) error {
 		var fault *logError
 		pause := wait.Next()
 		switch {
+		case errors.Is(err, eventlog.ErrCorrupt): // the view's topic can be mended while others go on
+			w.setState(StateStopped, err.Error())
+			pause = w.opts.ProbeEvery
 		case errors.As(err, &fault):
 			w.setState(StateStopped, err.Error())
 			return fmt.Errorf("sink %q, view %q: %w", w.opts.SinkName, w.opts.View.Name, err)

@@ -153,7 +153,7 @@ func sum(b []byte) (s uint32) {
 func testEveryPartition(h *harness) {
 	t := h.topic("s.p.t", 4)
 	h.append("s", "1", rec(t, 0, "a", "1"))
-	truncate := eventlog.Record{Topic: t.ID, Seq: 0, Op: 4, Partition: eventlog.EveryPartition, Key: []byte{0, 4}, Value: []byte("t")}
+	truncate := eventlog.Record{Topic: t.ID, Seq: 0, Op: 4, Partition: eventlog.EveryPartition, Key: []byte(eventlog.TruncateKey), Value: []byte("t")}
 	tx := h.append("s", "2", truncate, rec(t, 1, "b", "2"))
 	if tx.Records[0].Partition != 0 {
 		h.Errorf("partition of a record in every partition is %d, want 0", tx.Records[0].Partition)

@@ -188,12 +188,12 @@ func testCompactPartial(h *harness) {
 func testCompactTruncate(h *harness) {
 	t := h.topic("s.p.t", 1)
 	h.append("s", "1", rec(t, 0, "k", "1"), rec(t, 1, "j", "1"))
-	h.append("s", "2", eventlog.Record{Topic: t.ID, Op: 4, Partition: eventlog.EveryPartition, Key: []byte{0, 4}, Value: []byte("t")})
+	h.append("s", "2", eventlog.Record{Topic: t.ID, Op: 4, Partition: eventlog.EveryPartition, Key: []byte(eventlog.TruncateKey), Value: []byte("t")})
 	h.append("s", "3", rec(t, 0, "j", "3"))
 	h.passed(t, 0, false)
 	h.compacted(t, func() {
 		h.Helper()
-		h.wantKept(t, 0, "2:\x00\x04=t", "3:j=3")
+		h.wantKept(t, 0, "2:\x00\x01=t", "3:j=3")
 	})
 	h.passed(t, h.log.Frontier(), false)
 	h.compacted(t, func() {

@@ -274,6 +274,12 @@ func (m *MemLog) StartOffsets(topic eventlog.TopicID) []eventlog.Offset {
 	return make([]eventlog.Offset, t.Spec.Partitions)
 }
 
+// SealedDamage finds none: nothing of a MemLog is on disk.
+func (m *MemLog) SealedDamage(context.Context, eventlog.TopicID) error { return nil }
+
+// SetAside has nothing to remove.
+func (m *MemLog) SetAside(context.Context, eventlog.TopicID, []eventlog.Offset) (int, error) { return 0, nil }
+
 // NewestByKey calls fn for the newest record of every key.
 func (m *MemLog) NewestByKey(topic eventlog.TopicID, fn func(key []byte, csn eventlog.CSN, tombstone bool) error) error {
 	m.mu.Lock()

@@ -160,7 +160,7 @@ func testKeyOrder(h *harness) {
 func testNewest(h *harness) {
 	t := h.topic("s.p.t", 3)
 	h.append("s", "1", rec(t, 0, "a", "1"), rec(t, 1, "b", "1"))
-	deleted := h.append("s", "2", rec(t, 0, "b", ""), eventlog.Record{Topic: t.ID, Seq: 1, Op: 4, Partition: eventlog.EveryPartition, Key: []byte{0, 4}}).CSN
+	deleted := h.append("s", "2", rec(t, 0, "b", ""), eventlog.Record{Topic: t.ID, Seq: 1, Op: 4, Partition: eventlog.EveryPartition, Key: []byte(eventlog.TruncateKey)}).CSN
 	newest := h.append("s", "3", rec(t, 0, "a", "2"), rec(t, 1, "c", "1"), rec(t, 2, "c", "2")).CSN
 	h.checkpointed(func() {
 		h.Helper()

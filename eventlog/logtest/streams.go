@@ -234,7 +234,7 @@ func testStreamFrom(h *harness) {
 	h.append("s", "1", rec(a, 0, "k", "a1"), rec(b, 1, "k", "b1"))
 	s := h.stream()
 	h.add(s, 0, rec(a, 0, "k", "old"))
-	h.add(s, 1, eventlog.Record{Topic: a.ID, Seq: 1, Op: 4, Partition: eventlog.EveryPartition, Key: []byte{0, 4}, Value: []byte("t")})
+	h.add(s, 1, eventlog.Record{Topic: a.ID, Seq: 1, Op: 4, Partition: eventlog.EveryPartition, Key: []byte(eventlog.TruncateKey), Value: []byte("t")})
 	for i := range uint32(6) {
 		h.add(s, 2, rec(a, 2+2*i, "k", fmt.Sprint("a", i)), rec(b, 3+2*i, "k", fmt.Sprint("b", i)))
 	}

@@ -122,7 +122,7 @@ func (m *compactModel) transaction() []eventlog.Record {
 	old, have := m.table[key]
 	switch n := m.rng.IntN(20); {
 	case n == 0 && m.rng.IntN(3) == 0:
-		out = append(out, eventlog.Record{Topic: m.top.ID, Op: testTruncate, Partition: eventlog.EveryPartition, Key: []byte{0, testTruncate}, Value: []byte{1}})
+		out = append(out, eventlog.Record{Topic: m.top.ID, Op: testTruncate, Partition: eventlog.EveryPartition, Key: []byte(eventlog.TruncateKey), Value: []byte{1}})
 		clear(m.table)
 		clear(m.pending)
 	case n < 4 && have:

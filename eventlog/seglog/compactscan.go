@@ -14,7 +14,7 @@ var errEnough = errors.New("enough")
 // rawBatch is a batch of a segment as it is in the file.
 type rawBatch struct {
 	seg   *segment
-	index int
+	pos   int64
 	bytes []byte
 	eventlog.Batch
 }
@@ -53,7 +53,7 @@ func (c *compaction) segmentBatches(s *segment, from eventlog.Offset, fn func(b 
 		if err := c.limiter.spend(c.ctx, int64(len(raw))); err != nil {
 			return err
 		}
-		if err := fn(&rawBatch{s, i, raw, h}); err != nil {
+		if err := fn(&rawBatch{s, idx.batches[i].pos, raw, h}); err != nil {
 			return err
 		}
 	}
@@ -109,18 +109,13 @@ func (c *compaction) records(segs []*segment, from, end eventlog.Offset, fn func
 }
 
 func (b *rawBatch) damaged(err error) error {
-	return b.seg.corrupt(b.seg.idx.batches[b.index].pos, "%v", err)
+	return b.seg.corrupt(b.pos, "%v", err)
 }
 
 // isControl reports whether a record is a control record; they have no key of a row.
 func isControl(r *eventlog.Record) bool { return len(r.Key) > 0 && r.Key[0] == 0 }
 
-// truncateKind is the second byte of a truncate's key; see package change.
-const truncateKind = 4
-
-func isTruncate(r *eventlog.Record) bool {
-	return len(r.Key) == 2 && r.Key[0] == 0 && r.Key[1] == truncateKind
-}
+func isTruncate(r *eventlog.Record) bool { return string(r.Key) == eventlog.TruncateKey }
 
 func isPartial(r *eventlog.Record) bool { return r.Value != nil && r.Flags&eventlog.FlagPartial != 0 }
 

@@ -108,6 +108,11 @@ func (c *compaction) rewriteRun(run []*segment) error {
 		}
 		return err
 	}
+	return c.install(run, w)
+}
+
+// install makes a new segment durable and shows it in place of those of a run.
+func (c *compaction) install(run []*segment, w *segWriter) error {
 	if err := w.finish(); err != nil {
 		w.abandon()
 		return err

@@ -104,7 +104,7 @@ func rowsLog(t *testing.T, rng *rand.Rand, opts Options) (l *Log, a, b, v eventl
 			case rng.IntN(2) == 0:
 				r.Topic = b.ID
 			case rng.IntN(5) == 0:
-				r.Partition, r.Key = eventlog.EveryPartition, []byte{0, testTruncate}
+				r.Partition, r.Key = eventlog.EveryPartition, []byte(eventlog.TruncateKey)
 			}
 			tx.Records = append(tx.Records, r)
 		}

@@ -116,14 +116,29 @@ func (d *Daemon) Snapshot(_ context.Context, table, where string) (string, error
 	return "", fmt.Errorf("%w: name the table as SOURCE.SCHEMA.TABLE, not %q", server.ErrBadRequest, table)
 }
 
-// Rebuild makes the view's sinks take every document again.
-func (d *Daemon) Rebuild(_ context.Context, view string) error {
+// Rebuild makes the view's sinks take every document again. If the view's topic is
+// damaged it is mended first.
+func (d *Daemon) Rebuild(ctx context.Context, view string) error {
 	v, err := d.ready()
 	if err != nil {
 		return err
 	}
 	if d.cfg.View(view) == nil {
 		return fmt.Errorf("%w: there is no view %q", server.ErrNotFound, view)
+	}
+	before, _ := v.state(view)
+	damaged, err := v.runner.Refill(ctx, view)
+	if err != nil {
+		return fmt.Errorf("mend the topic of view %q: %w", view, err)
+	}
+	for damaged { // a sink that is built must find every document
+		changed := d.log.Changed()
+		if s, ok := v.state(view); !ok || s.Pending <= before.Pending { // what cannot be built yet stays pending
+			break
+		}
+		if err := pause(ctx, changed); err != nil {
+			return fmt.Errorf("%w: the documents of view %q are output again, its sinks do not take them again yet", err, view)
+		}
 	}
 	for _, k := range v.list() {
 		if k.view == view {

@@ -45,7 +45,7 @@ func newSourceRunner(cfg *config.Source, connector connectors.Connector, log eve
 
 // final reports whether an error of a source will not go away by trying again.
 func final(err error) bool {
-	for _, e := range []error{connectors.ErrPositionLost, connectors.ErrRewound, connectors.ErrUnknownSlot, connectors.ErrPrerequisite, eventlog.ErrTooLarge, eventlog.ErrPartitionCount} {
+	for _, e := range []error{connectors.ErrPositionLost, connectors.ErrRewound, connectors.ErrUnknownSlot, connectors.ErrPrerequisite, connectors.ErrBeyondRefill, eventlog.ErrTooLarge, eventlog.ErrPartitionCount} {
 		if errors.Is(err, e) {
 			return true
 		}
@@ -63,15 +63,15 @@ func (r *sourceRunner) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
+		case final(err):
+			r.stop(err)
+			<-ctx.Done()
+			return nil
 		case logFailed(err):
 			return err
 		case errors.Is(err, connectors.ErrReopen):
 			r.logger.Info("source is opened anew", "err", err)
 			continue
-		case final(err):
-			r.stop(err)
-			<-ctx.Done()
-			return nil
 		}
 		if time.Since(began) > time.Minute {
 			backoff.Reset()

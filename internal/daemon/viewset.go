@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -75,6 +76,28 @@ func (d *Daemon) runViews(ctx context.Context) error {
 	if err := d.checkViews(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
+	for {
+		err := d.followViews(ctx)
+		if !errors.Is(err, eventlog.ErrCorrupt) || ctx.Err() != nil {
+			return err
+		}
+		// The sources go on, so that a table can be read anew: that mends its topic.
+		err = dirError(err)
+		d.setBuilding(err.Error())
+		d.logger.Error("the views stop at damage; they are tried again", "in", damagedRetry, "err", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(damagedRetry):
+		}
+	}
+}
+
+// damagedRetry is how long the views wait at damage before they are tried again.
+const damagedRetry = 10 * time.Second
+
+// followViews runs the views and their sinks once.
+func (d *Daemon) followViews(ctx context.Context) error {
 	runner, err := derive.Open(runnerOptions(d.cfg, d.log, d.dir.stateDir(), d.logger))
 	if err != nil {
 		return err

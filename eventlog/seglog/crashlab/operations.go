@@ -267,7 +267,7 @@ func (l *life) record(topic eventlog.TopicID, id string, i uint32) eventlog.Reco
 	case 0:
 		r.Value = nil
 	case 1:
-		r.Op, r.Partition, r.Key = opEvery, eventlog.EveryPartition, []byte{0, 4}
+		r.Op, r.Partition, r.Key = opEvery, eventlog.EveryPartition, []byte(eventlog.TruncateKey)
 	}
 	return r
 }

@@ -156,5 +156,5 @@ func unchanged(value []byte) []byte {
 }
 
 func truncate(topic eventlog.TopicID, seq uint32, value []byte) eventlog.Record {
-	return eventlog.Record{Topic: topic, Seq: seq, Op: opEvery, Partition: eventlog.EveryPartition, Key: []byte{0, opEvery}, Value: value}
+	return eventlog.Record{Topic: topic, Seq: seq, Op: opEvery, Partition: eventlog.EveryPartition, Key: []byte(eventlog.TruncateKey), Value: value}
 }

@@ -1,0 +1,186 @@
+package derive
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tailwater/tailwater/change"
+	"github.com/tailwater/tailwater/derive/image"
+	"github.com/tailwater/tailwater/eventlog"
+)
+
+// ask is a request that Run answers between two turns.
+type ask struct {
+	do   func(ctx context.Context) error
+	done chan error
+}
+
+// Refill mends the topic of a view if it is damaged: every document is output
+// again, what is damaged is removed, and keys that the view no longer has get
+// tombstones. The outputs follow within Run; ViewStats.Pending counts them. It may
+// be called from any goroutine while Run runs.
+func (r *Runner) Refill(ctx context.Context, view string) (damaged bool, err error) {
+	t, ok := r.log.Topic(change.TopicView + change.EscapeName(view))
+	if !ok {
+		return false, nil // nothing was ever output
+	}
+	found := r.log.SealedDamage(ctx, t.ID)
+	if !errors.Is(found, eventlog.ErrCorrupt) {
+		return false, found
+	}
+	a := &ask{done: make(chan error, 1), do: func(ctx context.Context) error {
+		v := r.byName[view]
+		if v == nil || v.id == 0 {
+			return fmt.Errorf("%w: %s", ErrUnknownView, view)
+		}
+		r.opts.Logger.Warn("the topic of a view is damaged: its documents are output again", "stage", "derive", "view", view, "damage", found)
+		err := r.refill(ctx, v)
+		r.mu.Lock()
+		r.publish()
+		r.mu.Unlock()
+		return err
+	}}
+	select {
+	case r.asks <- a:
+	case <-ctx.Done():
+		return true, ctx.Err()
+	}
+	select {
+	case err := <-a.done:
+		return true, err
+	case <-ctx.Done():
+		return true, ctx.Err()
+	}
+}
+
+// answer does what was asked meanwhile.
+func (r *Runner) answer(ctx context.Context) error {
+	for {
+		select {
+		case a := <-r.asks:
+			if err := a.run(ctx); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// run returns the errors that end Run.
+func (a *ask) run(ctx context.Context) error {
+	err := a.do(ctx)
+	a.done <- err
+	if errors.Is(err, ErrUnknownView) {
+		return nil
+	}
+	return err
+}
+
+// refill queues all documents that were output, durably and with a note that a
+// restart goes by, before it removes what is damaged.
+func (r *Runner) refill(ctx context.Context, v *viewState) error {
+	v.memory.Refill, v.memory.Fresh = true, false
+	w := &queueWriter{r: r, v: v, b: r.store.Batch()}
+	defer w.close()
+	bounds := image.Prefixed(image.HashKey(nil, v.id, nil))
+	var after []byte
+	for {
+		roots, err := r.outputRoots(bounds, after)
+		if err != nil {
+			return err
+		}
+		if len(roots) == 0 {
+			break
+		}
+		for _, root := range roots {
+			if err := w.add(root); err != nil {
+				return err
+			}
+		}
+		after = roots[len(roots)-1]
+	}
+	if err := w.commit(true); err != nil {
+		return err
+	}
+	n, err := r.log.SetAside(ctx, v.topic.ID, r.log.EndOffsets(v.topic.ID))
+	if err != nil {
+		return fmt.Errorf("view %s: %w", v.name, err)
+	}
+	if err := r.queueGhosts(v, w); err != nil {
+		return err
+	}
+	v.memory.Refill = false
+	r.opts.Logger.Warn("damaged records of a view's topic were set aside", "stage", "derive", "view", v.name, "batches", n, "documents", v.memory.Pending)
+	return w.commit(true)
+}
+
+// refillRoots is how many roots are collected at once.
+const refillRoots = 10000
+
+func (r *Runner) outputRoots(bounds [2][]byte, after []byte) (roots [][]byte, err error) {
+	b := r.store.Batch()
+	defer func() { err = errors.Join(err, b.Close()) }()
+	lower := bounds[0]
+	if after != nil {
+		lower = append(append(bytes.Clone(bounds[0]), after...), 0)
+	}
+	err = b.Scan(lower, bounds[1], func(k, _ []byte) (bool, error) {
+		roots = append(roots, bytes.Clone(image.RootOf(k)))
+		return len(roots) < refillRoots, nil
+	})
+	return roots, err
+}
+
+// queueGhosts queues the keys that the topic has a document of and the view has
+// not: their tombstones were lost.
+func (r *Runner) queueGhosts(v *viewState, w *queueWriter) error {
+	err := r.log.NewestByKey(v.topic.ID, func(key []byte, _ eventlog.CSN, tombstone bool) error {
+		if tombstone {
+			return nil
+		}
+		_, has, err := w.b.Get(nil, image.HashKey(nil, v.id, key))
+		if err != nil || has {
+			return err
+		}
+		return w.add(key)
+	})
+	if err != nil {
+		return fmt.Errorf("view %s: read its topic: %w", v.name, err)
+	}
+	return nil
+}
+
+// queueWriter queues roots that must be sent, in commits of bounded size.
+type queueWriter struct {
+	r *Runner
+	v *viewState
+	b *image.Batch
+}
+
+func (w *queueWriter) add(root []byte) error {
+	if err := w.r.enqueue(w.b, w.v, root, w.r.applied+1, mustSend); err != nil {
+		return err
+	}
+	if w.b.Size() < adoptBatch {
+		return nil
+	}
+	return w.commit(false)
+}
+
+func (w *queueWriter) commit(sync bool) error {
+	if err := remember(w.b, memPass+w.v.name, &w.v.memory); err != nil {
+		return err
+	}
+	b := w.b
+	w.b = w.r.store.Batch()
+	return b.Commit(sync)
+}
+
+func (w *queueWriter) close() {
+	if err := w.b.Close(); err != nil {
+		w.r.opts.Logger.Warn("close a batch", "stage", "derive", "err", err)
+	}
+}
