@@ -114,6 +114,7 @@ func (r *Runner) applyTx(s *step, tx *eventlog.Tx) error {
 			if err := r.floors.add(rec); err != nil {
 				return fmt.Errorf("%s: %w", t.name, err)
 			}
+			r.retryAt = time.Time{} // a run may have mended what was damaged
 			r.holdReaders()
 		}
 	}

@@ -152,6 +152,8 @@ func (m *model) operation(tx *txn, tb *table) {
 	switch n := m.rng.IntN(20); {
 	case n == 0 && m.rng.IntN(3) == 0:
 		tx.truncate(tb)
+	case n == 0:
+		tx.sweep(tb, m.log.Frontier()-eventlog.CSN(m.rng.IntN(6)))
 	case n < 5 && len(tb.rows) > 0:
 		keys := slices.Sorted(maps.Keys(tb.rows))
 		tx.deleteFlag(tb, 0, change.Key(keys[m.rng.IntN(len(keys))]))

@@ -36,6 +36,8 @@ type table struct {
 	id     eventlog.TopicID
 	schema *change.Schema
 	rows   rows
+	// written is the CSN of each row's last record; MaxCSN in the open transaction.
+	written map[string]eventlog.CSN
 }
 
 // sinkModel is what a keyed sink would hold after all outputs of a view.
@@ -103,7 +105,7 @@ func (w *world) table(name string, keys int, columns ...change.Column) *table {
 	for i := range keys {
 		s.Key = append(s.Key, i)
 	}
-	tb := &table{topic: topic, id: w.topic(topic), schema: s, rows: rows{}}
+	tb := &table{topic: topic, id: w.topic(topic), schema: s, rows: rows{}, written: map[string]eventlog.CSN{}}
 	w.tables[name] = tb
 	w.names = append(w.names, name)
 	return tb
@@ -183,7 +185,7 @@ func (x *txn) put(tb *table, op change.Op, flags change.Flags, values ...any) {
 			}
 		}
 	}
-	tb.rows[string(key)] = whole
+	tb.rows[string(key)], tb.written[string(key)] = whole, eventlog.MaxCSN
 }
 
 func rowOf(values []any) []change.Value {
@@ -247,11 +249,28 @@ func (x *txn) truncate(tb *table) {
 	clear(tb.rows)
 }
 
+// sweep deletes the rows that no record with at least this CSN wrote.
+func (x *txn) sweep(tb *table, since eventlog.CSN) {
+	x.add(eventlog.Record{Topic: tb.id, Partition: eventlog.EveryPartition, Op: uint8(change.OpSweep), Key: change.SweepKey, Value: change.SweepValue(uint64(since))})
+	for key := range tb.rows {
+		if tb.written[key] < since {
+			delete(tb.rows, key)
+		}
+	}
+}
+
 // commit appends the transaction and remembers the tables as they are after it.
 func (x *txn) commit() eventlog.CSN {
 	x.w.t.Helper()
 	if err := x.w.log.Append(context.Background(), []*eventlog.Tx{&x.tx}); err != nil {
 		x.w.t.Fatal(err)
+	}
+	for _, tb := range x.w.tables {
+		for key, csn := range tb.written {
+			if csn == eventlog.MaxCSN {
+				tb.written[key] = x.tx.CSN
+			}
+		}
 	}
 	state := map[string]rows{}
 	for n, tb := range x.w.tables {

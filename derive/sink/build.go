@@ -190,7 +190,7 @@ func (s *session) keep(ctx context.Context) func(id string) (bool, error) {
 				return err
 			})
 			if err != nil {
-				return false, logFault("read the view's topic", err)
+				return false, s.readFault(err)
 			}
 			ids = all
 		}

@@ -143,7 +143,7 @@ func (s *session) anyAtOrBelow(csn eventlog.CSN) (bool, error) {
 	case errors.Is(err, enough):
 		return true, nil
 	case err != nil:
-		return false, logFault("read the view's topic", err)
+		return false, s.readFault(err)
 	}
 	return false, nil
 }

@@ -3,6 +3,7 @@ package sink
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -57,6 +58,9 @@ func (s *session) readFault(err error) error {
 		s.mu.Unlock()
 		s.log.Warn("the view's topic no longer reaches back to the cursor; sending everything")
 		return errAgain
+	}
+	if errors.Is(err, eventlog.ErrCorrupt) {
+		return fmt.Errorf("%w: %w; 'tailwater view rebuild %s' outputs its documents again", errDamagedTopic, err, s.opts.View.Name)
 	}
 	return logFault("read the view's topic", err)
 }

@@ -71,6 +71,9 @@ func logFault(doing string, err error) error {
 	return &logError{fmt.Errorf("%s: %w", doing, err)}
 }
 
+// errDamagedTopic is damage in the view's topic.
+var errDamagedTopic = errors.New("sink: the view's topic is damaged")
+
 // errAgain asks for a new session at once.
 var errAgain = errors.New("sink: open the target anew")
 
@@ -91,7 +94,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		var fault *logError
 		pause := wait.Next()
 		switch {
-		case errors.Is(err, eventlog.ErrCorrupt): // the view's topic can be mended while others go on
+		case errors.Is(err, errDamagedTopic): // it can be mended while others go on
 			w.setState(StateStopped, err.Error())
 			pause = w.opts.ProbeEvery
 		case errors.As(err, &fault):
