@@ -265,7 +265,7 @@ func TestTruncateGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, ok, err := rd.Next()
-		if err != nil || !ok || fmt.Sprintf("%x=%x op=%d", r.Key, r.Value, r.Op) != "0001=01 op=4" {
+		if err != nil || !ok || fmt.Sprintf("%x=%x op=%d", r.Key, r.Value, r.Op) != "0001=01 op=4" || string(r.Key) != eventlog.TruncateKey {
 			t.Errorf("partition %d: %x=%x op=%d, %v %v", p, r.Key, r.Value, r.Op, ok, err)
 		}
 		rd.Close()

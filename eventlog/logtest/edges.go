@@ -2,8 +2,10 @@ package logtest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/tailwater/tailwater/eventlog"
@@ -245,6 +247,31 @@ func testNoKey(h *harness) {
 			return nil
 		}); err != nil || !slices.Equal(keys, []string{"k"}) {
 			h.Errorf("NewestByKey has keys %q, %v", keys, err)
+		}
+	})
+}
+
+// testSetAside: where nothing is damaged, nothing is found and nothing goes.
+func testSetAside(h *harness) {
+	t := h.topic("s.p.t", 2)
+	for i := range 20 {
+		h.append("s", fmt.Sprint(i), rec(t, 0, fmt.Sprint("k", i%7), fmt.Sprint(i)))
+	}
+	h.checkpointed(func() {
+		h.Helper()
+		horizon := h.log.Horizon(t.ID)
+		want := [][]eventlog.Record{h.partition(t, 0, 0), h.partition(t, 1, 0)}
+		if err := h.log.SealedDamage(context.Background(), t.ID); err != nil {
+			h.Errorf("SealedDamage = %v", err)
+		}
+		if n, err := h.log.SetAside(context.Background(), t.ID, h.log.EndOffsets(t.ID)); n != 0 || err != nil {
+			h.Errorf("SetAside = %d, %v", n, err)
+		}
+		if got := [][]eventlog.Record{h.partition(t, 0, 0), h.partition(t, 1, 0)}; !reflect.DeepEqual(got, want) {
+			h.Errorf("SetAside leaves %v, want %v", got, want)
+		}
+		if h.log.Horizon(t.ID) != horizon {
+			h.Errorf("SetAside raises the horizon from %d to %d", horizon, h.log.Horizon(t.ID))
 		}
 	})
 }

@@ -66,6 +66,7 @@ func Run(t *testing.T, b Backend) {
 		{"Order by seq", testSeqOrder},
 		{"Many topics", testManyTopics},
 		{"No key", testNoKey},
+		{"Nothing to set aside", testSetAside},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.test(newHarness(t, b, false)) })
 		if b.Settle != nil {

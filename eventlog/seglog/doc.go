@@ -67,6 +67,8 @@
 //   - The records of a key that was changed stay until the row under its new key is whole.
 //   - A new segment is durable under its name before those that it covers are
 //     removed. Open removes covered ones.
+//   - Damaged batches are removed only when asked (SetAside), behind the same horizon,
+//     by the same way of writing a segment anew.
 //   - Where rows of _tx begin is durable before older ones are deleted; transactions
 //     without a row are read by merging partitions. Rows that an open reader will
 //     ask for stay.

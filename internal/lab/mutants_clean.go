@@ -179,6 +179,29 @@ var cleanMutants = []mutant{
 		seglogDir, "TestStreamSyncWithoutSpace",
 	},
 
+	// Damage.
+	{
+		"V21-damage-goes-before-the-horizon", "eventlog/seglog/setaside.go",
+		"\tif err := l.saveOwn(horizonMarkOf(topic, frontier)); err != nil { // before anything goes (V21)\n\t\treturn 0, err\n\t}\n\tfor _, d := range list {\n\t\tif err := l.rewriteWithout(ctx, t, d); err != nil {\n\t\t\treturn batches, fmt.Errorf(\"set damage of topic %q aside: %w\", t.Spec.Name, err)\n\t\t}\n\t\tbatches += d.count\n\t}\n",
+		"\tfor _, d := range list {\n\t\tif err := l.rewriteWithout(ctx, t, d); err != nil {\n\t\t\treturn batches, fmt.Errorf(\"set damage of topic %q aside: %w\", t.Spec.Name, err)\n\t\t}\n\t\tbatches += d.count\n\t}\n\tif err := l.saveOwn(horizonMarkOf(topic, frontier)); err != nil {\n\t\treturn batches, err\n\t}\n",
+		seglogDir, "TestSetAsideCrash",
+	},
+	{
+		"needed-damage-is-set-aside", "eventlog/seglog/setaside.go",
+		"if d.end > end {", "if d.end < 0 {",
+		seglogDir, "TestSetAside",
+	},
+	{
+		"no-sweep-record-for-lost-keys", "connectors/sweep.go",
+		"\tif err := in.append(ctx, []*eventlog.Tx{p.tx}); err != nil {\n\t\treturn err\n\t}\n\tvar n int\n", "\tvar n int\n",
+		"connectors", "TestSweepTellsOfLostKeys",
+	},
+	{
+		"sweep-record-leaves-rows", "derive/step.go",
+		"return sweep(t, s.batch, rec, func(del *eventlog.Record) error { return r.applyRecord(s, t, del) })", "return nil",
+		joinDir, "TestModelAgainstBruteForce",
+	},
+
 	// Views.
 	{
 		"V21-view-outputs-below-the-horizon", "derive/emit.go",
