@@ -278,7 +278,9 @@ func (m *MemLog) StartOffsets(topic eventlog.TopicID) []eventlog.Offset {
 func (m *MemLog) SealedDamage(context.Context, eventlog.TopicID) error { return nil }
 
 // SetAside has nothing to remove.
-func (m *MemLog) SetAside(context.Context, eventlog.TopicID, []eventlog.Offset) (int, error) { return 0, nil }
+func (m *MemLog) SetAside(context.Context, eventlog.TopicID, []eventlog.Offset) (int, error) {
+	return 0, nil
+}
 
 // NewestByKey calls fn for the newest record of every key.
 func (m *MemLog) NewestByKey(topic eventlog.TopicID, fn func(key []byte, csn eventlog.CSN, tombstone bool) error) error {
