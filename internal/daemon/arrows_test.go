@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -68,6 +69,11 @@ func TestImportArrows(t *testing.T) {
 func checkImports(t *testing.T, root, path string) {
 	rel, _ := filepath.Rel(root, path)
 	folder := filepath.ToSlash(filepath.Dir(rel))
+	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkTemplates(t, rel, f)
 	for _, f := range free {
 		if folder == f || strings.HasPrefix(folder, f+"/") {
 			return
@@ -77,10 +83,6 @@ func checkImports(t *testing.T, root, path string) {
 	if !ok {
 		t.Errorf("%s: folder %s has no arrows in this test", rel, folder)
 		return
-	}
-	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
-	if err != nil {
-		t.Fatal(err)
 	}
 	if strings.HasSuffix(path, "_test.go") {
 		allowed = append(append([]string{}, allowed...), "internal/testkit", "internal/vfs", "eventlog/logtest", "internal/jsoncmp", "eventlog", "eventlog/seglog")
@@ -93,6 +95,16 @@ func checkImports(t *testing.T, root, path string) {
 		}
 		if !permits(allowed, ours, folder) {
 			t.Errorf("%s imports %s: no arrow leads from %s there", rel, ours, folder)
+		}
+	}
+}
+
+// checkTemplates keeps templates out: they look methods up by name, so that the
+// linker keeps every exported method of the whole program, 15 MiB of them.
+func checkTemplates(t *testing.T, rel string, f *ast.File) {
+	for _, imp := range f.Imports {
+		if name, _ := strconv.Unquote(imp.Path.Value); strings.HasSuffix(name, "/template") && !strings.HasSuffix(rel, "_test.go") {
+			t.Errorf("%s imports %s, which makes the binary much larger", rel, name)
 		}
 	}
 }
