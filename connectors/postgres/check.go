@@ -44,7 +44,7 @@ func (v *survey) err(source string) error {
 		}
 		b.WriteString(p.Message)
 		if p.Fix != "" {
-			b.WriteString(" (" + p.Fix + ")")
+			b.WriteString(" (" + strings.ReplaceAll(p.Fix, "\n", " ") + ")")
 		}
 	}
 	if b.Len() == 0 {
@@ -210,7 +210,7 @@ func (v *survey) checkTable(r *relation, named bool) {
 		}
 	}
 	if !r.selectable || !r.usable {
-		v.problem(r.String(), fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s; GRANT SELECT ON %s TO %s;", quoteName(r.schema), quoteName(v.user), r.sql(), quoteName(v.user)),
+		v.problem(r.String(), fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s;\nGRANT SELECT ON %s TO %s;", quoteName(r.schema), quoteName(v.user), r.sql(), quoteName(v.user)),
 			"role %q may not read it", v.user)
 	}
 	if r.rowSecurity {
