@@ -6,8 +6,8 @@ import (
 
 // Column is one column of a Schema.
 type Column struct {
-	// Number is stable over renames: PostgreSQL's attnum (plus a generation
-	// in the upper bits when a rewrite changed the type), our own for MySQL.
+	// Number is stable over renames: PostgreSQL's attnum, our own for MySQL; above
+	// GenerationBits a generation, counted up when a rewrite changed the type.
 	Number     uint32
 	Name       string
 	Kind       Kind
@@ -61,6 +61,24 @@ func (s *Schema) KeyNames() []string {
 		names[i] = s.Columns[c].Name
 	}
 	return names
+}
+
+// GenerationBits are the bits of a column's number below its generation.
+const GenerationBits = 16
+
+// ByAnyGeneration returns the index of the column with that number or, as it was
+// before or after a change of its type, another generation of it; -1: none.
+func (s *Schema) ByAnyGeneration(number uint32) int {
+	if i := s.ByNumber(number); i >= 0 {
+		return i
+	}
+	const mask = 1<<GenerationBits - 1
+	for i := range s.Columns {
+		if s.Columns[i].Number&mask == number&mask {
+			return i
+		}
+	}
+	return -1
 }
 
 const schemaVersion = 1

@@ -1,6 +1,10 @@
 package config
 
-import "path/filepath"
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
 
 // config decodes the root of the tree.
 func (d *decoder) config(root *node) *Config {
@@ -24,6 +28,30 @@ func (d *decoder) config(root *node) *Config {
 
 // located decodes what Locate promises.
 func (d *decoder) located(root *node) *Config {
+	cfg, o := d.partial(root)
+	cfg.Server = d.server(o.child("server"), o.at("server"), cfg)
+	d.problems = slices.DeleteFunc(d.problems, func(p Problem) bool { return strings.HasPrefix(p.Path+".", "server.") })
+	return cfg
+}
+
+// stopped decodes what LoadStopped promises.
+func (d *decoder) stopped(root *node) *Config {
+	cfg, o := d.partial(root)
+	cfg.Log = d.log(o.child("log"), o.at("log"))
+	if sources := o.child("sources"); sources != nil {
+		for _, e := range sources.entries {
+			for _, k := range e.value.entries {
+				if contains(sourceKinds, k.key) {
+					cfg.Sources = append(cfg.Sources, &Source{Name: e.key, Pos: e.pos, Kind: SourceKind(k.key)})
+				}
+			}
+		}
+	}
+	return cfg
+}
+
+// partial begins a Config that is read in part, with its DataDir.
+func (d *decoder) partial(root *node) (*Config, *object) {
 	cfg := &Config{File: d.file, root: root}
 	var top Pos
 	if root != nil {
@@ -31,8 +59,7 @@ func (d *decoder) located(root *node) *Config {
 	}
 	o := d.object(root, top)
 	d.dataDir(o, cfg)
-	cfg.Server = d.server(o.child("server"), o.at("server"), cfg)
-	return cfg
+	return cfg, o
 }
 
 func (d *decoder) dataDir(o *object, cfg *Config) {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tailwater/tailwater/internal/keytemplate"
 )
 
 // targets takes a map of sinks to options, a list of sinks or one sink.
@@ -191,7 +193,7 @@ func (d *decoder) redisKey(o *object, t *Target, v *View) {
 	if n, text, ok := o.scalar("key"); ok {
 		t.Key = Template{Text: text, Pos: n.pos}
 	}
-	parts, err := parseTemplate(t.Key.Text)
+	parts, err := keytemplate.Parse(t.Key.Text, columnName)
 	if err != nil {
 		d.problem(t.Key.Pos, fmt.Sprintf("the key %s is no template: %s", quote(t.Key.Text), err), `write names in braces, as in "product:{id}"; {{ is a literal brace`)
 		return
@@ -203,42 +205,4 @@ func (d *decoder) redisKey(o *object, t *Target, v *View) {
 		}
 	}
 	d.problem(t.Key.Pos, "the key names no field, so all documents would share it", `write one in braces, as in "`+v.Name+`:{id}"`)
-}
-
-// parseTemplate splits a template into texts and {names}.
-func parseTemplate(text string) ([]TemplatePart, error) {
-	var parts []TemplatePart
-	var lit strings.Builder
-	flush := func() {
-		if lit.Len() > 0 {
-			parts = append(parts, TemplatePart{Text: lit.String()})
-			lit.Reset()
-		}
-	}
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		switch {
-		case (c == '{' || c == '}') && i+1 < len(text) && text[i+1] == c:
-			lit.WriteByte(c)
-			i++
-		case c == '}':
-			return nil, fmt.Errorf("a } without its {")
-		case c == '{':
-			end := strings.IndexByte(text[i:], '}')
-			if end < 0 {
-				return nil, fmt.Errorf("a { without its }")
-			}
-			name, ok := columnName(text[i+1 : i+end])
-			if !ok {
-				return nil, fmt.Errorf("%s is not a field's name", quote(text[i+1:i+end]))
-			}
-			flush()
-			parts = append(parts, TemplatePart{Field: name})
-			i += end
-		default:
-			lit.WriteByte(c)
-		}
-	}
-	flush()
-	return parts, nil
 }

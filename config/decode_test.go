@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tailwater/tailwater/internal/keytemplate"
 )
 
 func TestDSN(t *testing.T) {
@@ -241,9 +243,9 @@ func TestTemplate(t *testing.T) {
 		{"", nil},
 		{"{", nil}, {"}", nil}, {"{}", nil}, {"{a b}", nil}, {"{{{id}", []TemplatePart{{Text: "{"}, {Field: "id"}}},
 	} {
-		got, _ := parseTemplate(tt.in)
+		got, _ := keytemplate.Parse(tt.in, columnName)
 		if !reflect.DeepEqual(got, tt.want) {
-			t.Errorf("parseTemplate(%q) = %+v, want %+v", tt.in, got, tt.want)
+			t.Errorf("Parse(%q) = %+v, want %+v", tt.in, got, tt.want)
 		}
 	}
 }

@@ -22,8 +22,20 @@ func Load(path string, env func(string) (string, bool)) (*Config, error) {
 
 // Locate reads only what leads to a running daemon: DataDir and Server. It
 // passes over everything that is wrong elsewhere, variables that are not set
-// included, so that asking a daemon for its status needs no passwords.
+// included, so that asking a daemon for its status needs no passwords. Of Server
+// it leaves out what is wrong: the daemon's socket asks for no token.
 func Locate(path string, env func(string) (string, bool)) (*Config, error) {
+	return partly(path, env, (*decoder).located)
+}
+
+// LoadStopped reads what is needed of a data directory that no daemon has open:
+// DataDir, Log, and of each source its name and kind. Like Locate it passes over
+// everything that is wrong elsewhere, so that no secret needs to be at hand.
+func LoadStopped(path string, env func(string) (string, bool)) (*Config, error) {
+	return partly(path, env, (*decoder).stopped)
+}
+
+func partly(path string, env func(string) (string, bool), decode func(*decoder, *node) *Config) (*Config, error) {
 	d := &decoder{env: env, file: path}
 	root, err := d.read(path)
 	if err != nil {
@@ -32,7 +44,7 @@ func Locate(path string, env func(string) (string, bool)) (*Config, error) {
 	if err := d.problems.sorted().Err(); err != nil {
 		return nil, err
 	}
-	cfg := d.located(root)
+	cfg := decode(d, root)
 	return cfg, d.problems.sorted().Err()
 }
 

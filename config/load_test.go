@@ -162,15 +162,41 @@ server: { insecure_no_auth: "${B}" }
 // TestLocate finds the daemon in a file that Load refuses.
 func TestLocate(t *testing.T) {
 	dir := t.TempDir()
-	path := write(t, dir, "t.yaml", "data_dir: d\nsources: { shop: { postgres: { dsn: \"${MISSING}\" } } }\nviewz: {}\nserver: { token: \"${T}\" }\n")
+	path := write(t, dir, "t.yaml", "data_dir: d\nsources: { shop: { postgres: { dsn: \"${MISSING}\" } } }\nviewz: {}\nserver: { listen: \"0.0.0.0:7171\", insecure_plaintext: true, token: \"${T}\" }\n")
 	if _, err := Load(path, testEnv); !errors.Is(err, ErrInvalid) {
 		t.Errorf("Load = %v", err)
 	}
 	cfg, err := Locate(path, env(map[string]string{"T": "secret"}))
-	if err != nil || cfg.DataDir != filepath.Join(dir, "d") || cfg.Server.Token.Reveal() != "secret" || cfg.Server.Listen != "127.0.0.1:7171" {
+	if err != nil || cfg.DataDir != filepath.Join(dir, "d") || cfg.Server.Token.Reveal() != "secret" || cfg.Server.Listen != "0.0.0.0:7171" {
 		t.Errorf("Locate = %+v, %v", cfg, err)
 	}
+	if cfg, err := Locate(path, testEnv); err != nil || !cfg.Server.Token.IsZero() {
+		t.Errorf("Locate without the token = %+v, %v; the socket needs none", cfg, err)
+	}
+	path = write(t, dir, "u.yaml", "data_dir: \"${MISSING}\"\n")
 	if _, err := Locate(path, testEnv); !errors.Is(err, ErrInvalid) {
-		t.Errorf("Locate without the token = %v", err)
+		t.Errorf("Locate without the data directory = %v", err)
+	}
+}
+
+// TestLoadStopped needs no secret of a source, a sink or the server.
+func TestLoadStopped(t *testing.T) {
+	dir := t.TempDir()
+	path := write(t, dir, "t.yaml", `data_dir: d
+sources: { shop: { postgres: { dsn: "${MISSING}", tables: [a] } }, old: { mysql: { dsn: "${MISSING}" } }, odd: [1], none: }
+sinks: { search: { opensearch: { url: "${MISSING}" } } }
+log: { quota: 1GiB, topics: { "shop.*": { cleanup: none } } }
+server: { token: "${MISSING}" }
+`)
+	cfg, err := LoadStopped(path, testEnv)
+	if err != nil || cfg.DataDir != filepath.Join(dir, "d") || cfg.Log.Quota != 1<<30 || cfg.Log.Topic("shop.x").Cleanup != CleanupNone {
+		t.Fatalf("LoadStopped = %+v, %v", cfg, err)
+	}
+	if s, o := cfg.Source("shop"), cfg.Source("old"); len(cfg.Sources) != 2 || s.Kind != Postgres || o.Kind != MySQL {
+		t.Errorf("sources %+v", cfg.Sources)
+	}
+	path = write(t, dir, "u.yaml", "log: { quota: much }\n")
+	if _, err := LoadStopped(path, testEnv); !errors.Is(err, ErrInvalid) {
+		t.Errorf("LoadStopped of a wrong quota = %v", err)
 	}
 }

@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/tailwater/tailwater/internal/keytemplate"
+)
 
 // SinkKind says what a sink writes to.
 type SinkKind string
@@ -102,7 +106,4 @@ type Template struct {
 }
 
 // TemplatePart is a literal text or a field's name; exactly one is set.
-type TemplatePart struct {
-	Text  string
-	Field string
-}
+type TemplatePart = keytemplate.Part

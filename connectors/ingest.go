@@ -43,6 +43,7 @@ type Ingest struct {
 	open    *pendingTx      // a transaction of which more batches follow
 	stream  eventlog.Stream // the last one begun
 	full    atomic.Bool
+	waiting atomic.Int64 // see Waiting; µs since 1970, 0: nothing waits
 	rows    rowHold
 }
 
@@ -77,11 +78,21 @@ func NewIngest(opts IngestOptions) *Ingest {
 // Full reports whether appends wait for space.
 func (in *Ingest) Full() bool { return in.full.Load() }
 
+// Waiting returns the commit time of the oldest transaction that has come and is
+// not durable yet, or since when it waits where that is not known. Zero: none waits.
+func (in *Ingest) Waiting() time.Time {
+	if at := in.waiting.Load(); at != 0 {
+		return time.UnixMicro(at)
+	}
+	return time.Time{}
+}
+
 // Run copies src into the log until ctx ends or one side fails. It owns the
 // goroutines it starts and returns after both have; nil means ctx ended it.
 // Whatever was not confirmed is sent again by the next Source.
 func (in *Ingest) Run(ctx context.Context, src Source) error {
 	in.open = nil
+	in.full.Store(false) // of an earlier Source
 	defer in.discardStream()
 	var err error
 	if in.schemas, err = openSchemas(in.opts.Log); err != nil {
@@ -200,7 +211,7 @@ func (in *Ingest) flush(ctx context.Context, src Source, g *group) error {
 
 // append appends transactions, waiting while the log has no space.
 func (in *Ingest) append(ctx context.Context, txs []*eventlog.Tx) error {
-	if err := in.whileFull(ctx, func() error { return in.opts.Log.Append(ctx, txs) }); err != nil {
+	if err := in.whileFull(ctx, txs[0].CommitTime, func() error { return in.opts.Log.Append(ctx, txs) }); err != nil {
 		return fmt.Errorf("append %d transactions of source %q: %w", len(txs), in.opts.Source, err)
 	}
 	return in.rows.settle()

@@ -417,9 +417,12 @@ func TestFullLogOnlyWaits(t *testing.T) {
 		if !in.Full() || src.count() != 0 {
 			t.Errorf("full=%v confirmed=%d", in.Full(), src.count())
 		}
+		if at := in.Waiting().UnixMicro(); at != 1700000000000000 {
+			t.Errorf("what waits was committed at %d", at)
+		}
 		time.Sleep(10 * time.Second) // of the bubble's clock
 		synctest.Wait()
-		if in.Full() || src.count() != 1 {
+		if in.Full() || !in.Waiting().IsZero() || src.count() != 1 {
 			t.Errorf("after there is space: full=%v confirmed=%d", in.Full(), src.count())
 		}
 		cancel()

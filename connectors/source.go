@@ -111,7 +111,7 @@ type RecentEvent struct {
 type Problem struct {
 	Table   string // "" for the server or role
 	Message string // what is wrong
-	Fix     string // the statement or setting that mends it; "" if there is none
+	Fix     string // the statements or the setting that mend it, one a line; "" if there are none
 	Warning bool   // true: capture goes on without it
 }
 

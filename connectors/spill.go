@@ -29,7 +29,7 @@ func (in *Ingest) spillAll(ctx context.Context, p *pendingTx) error {
 		}
 		p.stream, in.stream = s, s
 	}
-	err := in.whileFull(ctx, func() error { return p.stream.Add(0, p.tx.Records) })
+	err := in.whileFull(ctx, p.tx.CommitTime, func() error { return p.stream.Add(0, p.tx.Records) })
 	if err != nil {
 		return fmt.Errorf("stream %d records of a transaction of source %q: %w", len(p.tx.Records), in.opts.Source, err)
 	}
@@ -44,7 +44,7 @@ func (in *Ingest) finish(ctx context.Context, p *pendingTx) error {
 		return err
 	}
 	p.tx.Records = nil
-	if err := in.whileFull(ctx, func() error { return p.stream.Commit(ctx, p.tx) }); err != nil {
+	if err := in.whileFull(ctx, p.tx.CommitTime, func() error { return p.stream.Commit(ctx, p.tx) }); err != nil {
 		return fmt.Errorf("commit a streamed transaction of source %q: %w", in.opts.Source, err)
 	}
 	return nil
@@ -61,8 +61,11 @@ func (in *Ingest) discardStream() {
 	in.stream = nil
 }
 
-// whileFull repeats do while the log has no space: acknowledgements stop, nothing is lost (C8).
-func (in *Ingest) whileFull(ctx context.Context, do func() error) error {
+// whileFull repeats do while the log has no space: acknowledgements stop, nothing
+// is lost (C8). at is the commit time (µs) of what waits meanwhile, 0 unknown.
+func (in *Ingest) whileFull(ctx context.Context, at int64, do func() error) error {
+	in.waiting.Store(at)
+	defer in.waiting.Store(0)
 	for {
 		err := do()
 		if !errors.Is(err, eventlog.ErrFull) || errors.Is(err, eventlog.ErrStreamLost) {
@@ -71,6 +74,7 @@ func (in *Ingest) whileFull(ctx context.Context, do func() error) error {
 			}
 			return err
 		}
+		in.waiting.CompareAndSwap(0, time.Now().UnixMicro())
 		if !in.full.Swap(true) {
 			in.opts.Logger.Warn("the log has no space: the source waits", "source", in.opts.Source, "err", err)
 		}

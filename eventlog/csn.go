@@ -32,3 +32,12 @@ func ClockTime(c CSN) time.Time { return time.Unix(int64(c>>csnShift)+csnEpoch, 
 func LostTail(remembered, next Offset) bool {
 	return uint64(next-remembered)%uint64(ForeignSkip) > uint64(ForeignSkip)/2
 }
+
+// Apart is how many offsets lie between two of a partition, without the skips
+// of cuts. It is 0 where a cut took more away behind from than has come since.
+func Apart(from, to Offset) int64 {
+	if to <= from || LostTail(from, to) {
+		return 0
+	}
+	return int64(to-from) % ForeignSkip
+}

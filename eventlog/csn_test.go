@@ -28,6 +28,27 @@ func TestCSNGolden(t *testing.T) {
 	}
 }
 
+func TestApart(t *testing.T) {
+	const skip = Offset(ForeignSkip)
+	for _, tt := range []struct {
+		what     string
+		from, to Offset
+		want     int64
+	}{
+		{"the same", 7, 7, 0},
+		{"records between", 7, 10, 3},
+		{"records before a cut and behind it", 7, 10 + skip, 3},
+		{"two cuts", 7, 10 + 2*skip, 3},
+		{"a cut alone", 7, 7 + skip, 0},
+		{"a cut that took more than came since", 10, 7 + skip, 0},
+		{"backward", 10, 7, 0},
+	} {
+		if got := Apart(tt.from, tt.to); got != tt.want {
+			t.Errorf("%s: Apart(%d, %d) = %d, want %d", tt.what, tt.from, tt.to, got, tt.want)
+		}
+	}
+}
+
 func TestLostTail(t *testing.T) {
 	const skip = Offset(ForeignSkip)
 	for _, tt := range []struct {

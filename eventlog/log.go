@@ -241,7 +241,7 @@ type PartitionReader interface {
 type TopicStats struct {
 	Name       string
 	Partitions int
-	Records    int64 // end offset minus start offset over all partitions, compaction holes included
+	Records    int64 // end offset minus start offset over all partitions, compaction holes included, skips of cuts not
 	Bytes      int64 // on disk, sealed
 	Dirty      int64 // bytes that compaction has not looked at
 	Horizon    CSN   // see Cleaner

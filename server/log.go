@@ -53,6 +53,39 @@ type BatchQuery struct {
 	Records    bool
 }
 
+// BatchLine is a line of `log dump --json`: a record batch.
+type BatchLine struct {
+	Topic       string        `json:"topic"`
+	Partition   int32         `json:"partition"` // -1: not known
+	File        string        `json:"file"`
+	Byte        int64         `json:"byte"`
+	BaseOffset  int64         `json:"base_offset"`
+	LastOffset  int64         `json:"last_offset"`
+	Count       int           `json:"count"`
+	MinCSN      uint64        `json:"min_csn"`
+	MaxCSN      uint64        `json:"max_csn"`
+	MinTime     string        `json:"min_time,omitempty"`
+	MaxTime     string        `json:"max_time,omitempty"`
+	Compression string        `json:"compression"`
+	Size        int           `json:"size"`
+	CRCOK       bool          `json:"crc_ok"`
+	Damage      string        `json:"damage,omitempty"`
+	Records     []BatchRecord `json:"records,omitempty"`
+}
+
+// BatchRecord is what a batch says of a record; key and value are in hexadecimal, null where there is none.
+type BatchRecord struct {
+	Offset int64   `json:"offset"`
+	CSN    uint64  `json:"csn"`
+	Seq    uint32  `json:"seq"`
+	Op     string  `json:"op"`
+	Flags  uint8   `json:"flags"`
+	Schema uint32  `json:"schema"`
+	Time   string  `json:"time"`
+	Key    *string `json:"key"`
+	Value  *string `json:"value"`
+}
+
 // TopicStatus describes one topic of the log.
 type TopicStatus struct {
 	Name           string  `json:"name"`

@@ -17,7 +17,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	sourceLagSeconds    = desc("source_lag_seconds", "Age of the newest commit received while the source is behind.", "source")
+	sourceLagSeconds    = desc("source_lag_seconds", "Age of the newest commit known while the log may lack later ones.", "source")
 	sourceLagBytes      = desc("source_lag_bytes", "Bytes of the server's log not yet received.", "source")
 	sourceRetainedBytes = desc("source_retained_bytes", "Bytes of log that the server keeps for this source.", "source")
 	sourceRows          = desc("source_rows_total", "Rows received since the start.", "source", "op")
@@ -58,8 +58,10 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	send(logRemoved, counter, float64(s.Log.Removed))
 	faults["log damaged"] += float64(s.Log.Damaged)
 	for _, x := range s.Sources {
-		send(sourceLagSeconds, gauge, x.LagSeconds, x.Name)
-		if x.LagBytes >= 0 { // -1 is unknown
+		if x.LagSeconds >= 0 { // -1 is unknown
+			send(sourceLagSeconds, gauge, x.LagSeconds, x.Name)
+		}
+		if x.LagBytes >= 0 {
 			send(sourceLagBytes, gauge, float64(x.LagBytes), x.Name)
 		}
 		if x.RetainedBytes >= 0 {
@@ -74,7 +76,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		faults["source interrupted"] += float64(x.Interruptions)
 	}
 	for _, x := range s.Views {
-		send(viewLagSeconds, gauge, x.LagSeconds, x.Name)
+		if x.LagSeconds >= 0 {
+			send(viewLagSeconds, gauge, x.LagSeconds, x.Name)
+		}
 		send(viewDocuments, gauge, float64(x.Documents), x.Name)
 		if x.State == "stopped" {
 			faults["view stopped"]++
@@ -87,7 +91,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		writes[[2]string{x.Sink, "stale"}] += x.Stale
 		writes[[2]string{x.Sink, "rejected"}] += x.Rejected
 		writes[[2]string{x.Sink, "retried"}] += x.Retries
-		send(sinkLagSeconds, gauge, x.LagSeconds, x.Sink, x.View)
+		if x.LagSeconds >= 0 {
+			send(sinkLagSeconds, gauge, x.LagSeconds, x.Sink, x.View)
+		}
 		faults["sink retried"] += float64(x.Retries)
 		faults["sink rejected"] += float64(x.Rejected)
 		letters[x.Sink] += x.DeadLetters

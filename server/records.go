@@ -144,10 +144,7 @@ func (h *handler) lines(w http.ResponseWriter, r *http.Request, each func(line f
 	case err != nil && !started:
 		h.fail(w, r, err)
 	case err != nil:
-		if r.Context().Err() == nil {
-			h.log.Error("an answer was broken off", "request", r.Pattern, "err", err)
-		}
-		panic(http.ErrAbortHandler)
+		h.breakOff(w, r, err)
 	default:
 		start()
 	}
@@ -178,12 +175,12 @@ func (h *handler) stream(w http.ResponseWriter, r *http.Request) {
 		return c.Flush()
 	})
 	switch {
-	case err == nil || r.Context().Err() != nil:
+	case err == nil:
 	case !started:
 		h.fail(w, r, err)
 	default:
-		h.log.Error("a stream was broken off", "request", r.Pattern, "err", err)
-		text, _ := json.Marshal(err.Error())
+		_, _, detail := h.fault(r, err)
+		text, _ := json.Marshal(detail)
 		fmt.Fprintf(w, "event: error\ndata: %s\n\n", text)
 	}
 }

@@ -187,32 +187,56 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 	e.Encode(v)
 }
 
+// Stopping is what a request is told that the daemon cannot finish, since it ends.
+const Stopping = "the daemon stops before the answer is whole; ask again once it runs"
+
+// problemBody is the form of RFC 9457.
+func problemBody(code int, title, detail string) map[string]any {
+	return map[string]any{"type": "about:blank", "title": title, "status": code, "detail": detail}
+}
+
 // problem answers in the form of RFC 9457.
 func problem(w http.ResponseWriter, code int, title, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(code)
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	e.Encode(map[string]any{"type": "about:blank", "title": title, "status": code, "detail": detail})
+	e.Encode(problemBody(code, title, detail))
 }
 
 // fail answers an error of the Daemon.
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
-	switch {
-	case errors.Is(err, ErrNotFound):
-		problem(w, http.StatusNotFound, "Not found", err.Error())
-	case errors.Is(err, ErrGone):
-		problem(w, http.StatusGone, "No longer kept", err.Error())
-	case errors.Is(err, ErrTimeout):
-		problem(w, http.StatusGatewayTimeout, "Timed out", err.Error())
-	case errors.Is(err, ErrBadRequest):
-		problem(w, http.StatusBadRequest, "Bad request", err.Error())
-	case errors.Is(err, ErrUnavailable):
-		problem(w, http.StatusServiceUnavailable, "Not available", err.Error())
-	case r.Context().Err() != nil:
-		return
-	default:
-		h.log.Error("request failed", "request", r.Pattern, "err", err) // the path may hold a document's id
-		problem(w, http.StatusInternalServerError, "Failed", err.Error())
+	code, title, detail := h.fault(r, err)
+	problem(w, code, title, detail)
+}
+
+// fault is the answer to an error of the Daemon. A request whose context has
+// ended is told that the daemon stops: if its client has gone instead, nobody hears it.
+func (h *handler) fault(r *http.Request, err error) (code int, title, detail string) {
+	for _, known := range []struct {
+		err   error
+		code  int
+		title string
+	}{
+		{ErrNotFound, http.StatusNotFound, "Not found"}, {ErrGone, http.StatusGone, "No longer kept"}, {ErrTimeout, http.StatusGatewayTimeout, "Timed out"},
+		{ErrBadRequest, http.StatusBadRequest, "Bad request"}, {ErrUnavailable, http.StatusServiceUnavailable, "Not available"},
+	} {
+		if errors.Is(err, known.err) {
+			return known.code, known.title, err.Error()
+		}
 	}
+	if r.Context().Err() != nil {
+		return http.StatusServiceUnavailable, "Not available", Stopping
+	}
+	h.log.Error("request failed", "request", r.Pattern, "err", err) // the path may hold a document's id
+	return http.StatusInternalServerError, "Failed", err.Error()
+}
+
+// breakOff ends an answer of lines early. Its last line says why, and its encoding
+// is not ended, so that no client takes it for whole.
+func (h *handler) breakOff(w http.ResponseWriter, r *http.Request, err error) {
+	line, _ := json.Marshal(map[string]any{"problem": problemBody(h.fault(r, err))}) // texts and a number always marshal
+	w.Write(append(line, '\n'))
+	http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
 }

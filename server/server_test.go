@@ -159,12 +159,17 @@ func TestOtherHost(t *testing.T) {
 	}
 }
 
-// TestPageEscapes: names from the outside are text on the page, never markup.
-func TestPageEscapes(t *testing.T) {
+// TestPage: names from the outside come to the page through its script alone, as text, never as markup.
+func TestPage(t *testing.T) {
 	f := &fake{status: Status{Ready: true, Views: []ViewStatus{{Name: "<script>alert(1)</script>", Searchable: true}}}}
-	_, text, header := request(t, New(Options{Daemon: f}), "GET", "/", "")
-	if strings.Contains(text, "<script>alert") || !strings.Contains(text, "&lt;script&gt;") {
-		t.Error("a view's name is markup")
+	code, text, header := request(t, New(Options{Daemon: f}), "GET", "/", "")
+	if code != 200 || !strings.HasPrefix(text, "<!doctype html>") || strings.Contains(text, "alert") {
+		t.Errorf("the page: %d, %s", code, text)
+	}
+	for _, markup := range []string{"innerHTML", "outerHTML", "insertAdjacent", "document.write"} {
+		if strings.Contains(text, markup) {
+			t.Errorf("the page's script writes markup: %s", markup)
+		}
 	}
 	if !strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Error("the page has no policy")

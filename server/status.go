@@ -24,8 +24,8 @@ type SourceStatus struct {
 	Received      string           `json:"received,omitempty"`
 	Durable       string           `json:"durable,omitempty"`
 	Confirmed     string           `json:"confirmed,omitempty"`
-	LagBytes      int64            `json:"lag_bytes"` // -1 unknown
-	LagSeconds    float64          `json:"lag_seconds"`
+	LagBytes      int64            `json:"lag_bytes"`      // -1 unknown
+	LagSeconds    float64          `json:"lag_seconds"`    // -1 unknown
 	RetainedBytes int64            `json:"retained_bytes"` // -1 unknown
 	Rows          map[string]int64 `json:"rows,omitempty"`
 	Interruptions int64            `json:"interruptions"` // since the start
@@ -71,7 +71,7 @@ type ViewStatus struct {
 	AppliedCSN  uint64  `json:"applied_csn"`
 	CompleteCSN uint64  `json:"complete_csn"`
 	Pending     int64   `json:"pending"`
-	LagSeconds  float64 `json:"lag_seconds"`
+	LagSeconds  float64 `json:"lag_seconds"` // -1 unknown
 	Searchable  bool    `json:"searchable"`
 }
 
@@ -86,6 +86,6 @@ type SinkStatus struct {
 	Rejected    int64   `json:"rejected"`
 	Retries     int64   `json:"retries"`
 	LagRecords  int64   `json:"lag_records"`
-	LagSeconds  float64 `json:"lag_seconds"`
+	LagSeconds  float64 `json:"lag_seconds"` // -1 unknown
 	DeadLetters int64   `json:"dead_letters"`
 }

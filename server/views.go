@@ -44,8 +44,7 @@ func (h *handler) dump(w http.ResponseWriter, r *http.Request) {
 	case err != nil && !started:
 		h.fail(w, r, err)
 	case err != nil:
-		h.log.Warn("a dump ended early", "view", r.PathValue("view"), "err", err)
-		panic(http.ErrAbortHandler) // the reader must see that the answer is not whole
+		h.breakOff(w, r, err)
 	case !started:
 		w.Header().Set("Content-Type", "application/x-ndjson")
 		w.WriteHeader(http.StatusOK)

@@ -27,7 +27,7 @@ func (p *program) checkCommand() *cobra.Command {
 		Long: `Check the configuration alone and report all problems at once. With --live also
 connect to each source and sink, check privileges and settings, and print the SQL that
 mends each fault. Nothing is changed anywhere.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.check(cmd.Context(), live) },
 	}
 	c.Flags().BoolVar(&live, "live", false, "connect to sources and sinks")

@@ -311,9 +311,11 @@ func TestPlan(t *testing.T) {
 	var steps []planStep
 	c.deps.plan = func(context.Context, *cfgType) ([]planStep, error) { return steps, nil }
 	c.run("plan").want(t, exitDone, "nothing to do\n", "")
-	steps = []planStep{{"snapshot", "shop.public.orders", "about 10 rows"}}
+	steps = []planStep{{Action: "snapshot", Target: "shop.public.orders", Detail: "about 10 rows"}}
 	c.run("plan").want(t, exitDone, "snapshot  shop.public.orders  about 10 rows\n", "")
 	c.run("plan", "--json").want(t, exitDone, `{"action":"snapshot","target":"shop.public.orders","detail":"about 10 rows"}`, "")
+	steps = append(steps, planStep{Action: "mend first", Target: "source shop", Detail: "no privilege", Fix: "GRANT A;\nGRANT B;"})
+	c.run("plan").want(t, exitDone, "mend first  source shop         no privilege\n\n-- source shop: no privilege\nGRANT A;\nGRANT B;\n", "")
 }
 
 func TestNoDaemon(t *testing.T) {
@@ -378,7 +380,7 @@ func TestView(t *testing.T) {
 func TestLog(t *testing.T) {
 	c := newCLI(t)
 	c.serve(&fake{status: sampleStatus()})
-	c.run("log", "topics").want(t, exitDone, "shop.public.orders  2           1 234 567  12       3.0 MiB  compact  0-700000 3-534570\n", "")
+	c.run("log", "topics").want(t, exitDone, "shop.public.orders  2           1 234 567  12               3.0 MiB      compact  0-700000 3-534570\n", "")
 	c.run("log", "topics", "--json").want(t, exitDone, `{"name":"shop.public.orders","partitions":2,`, "")
 	r := c.run("log", "cat", "_dlq.*", "--json", "--from-csn", "2")
 	if r.want(t, exitDone, `"csn":2`, ""); strings.Count(r.stdout, "\n") != 2 {
@@ -477,7 +479,7 @@ func TestBrokenAnswers(t *testing.T) {
 			http.Error(w, "teapot", http.StatusTeapot)
 		}
 	}))
-	c.run("view", "dump", "orders").want(t, exitUnreachable, "1\t{}\n", "broke the answer off")
+	c.run("view", "dump", "orders").want(t, exitUnreachable, "1\t{}\n", "ended in the middle of its answer")
 	c.run("status").want(t, exitFailed, "", "read the status of the daemon")
 	c.run("log", "topics").want(t, exitFailed, "", "418")
 }

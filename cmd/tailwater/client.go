@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/tailwater/tailwater/config"
 	"github.com/tailwater/tailwater/server"
@@ -161,6 +162,9 @@ func (c *client) connectError(ctx context.Context, err error) error {
 	if errors.As(err, &op) && op.Op == "dial" || errors.Is(err, os.ErrNotExist) {
 		return unreachable(fmt.Errorf("%s does not answer: %w (%s); start it with: tailwater run", c.where, errNoDaemon, dialCause(err)))
 	}
+	if cutShort(err) {
+		return unreachable(fmt.Errorf("%s ended before it had answered; its log says why, and tailwater status whether it runs", c.where))
+	}
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
@@ -219,6 +223,9 @@ func (c *client) linesOf(ctx context.Context, method, path string, fn func(line 
 	s := bufio.NewScanner(resp.Body)
 	s.Buffer(make([]byte, 64<<10), maxLine)
 	for s.Scan() {
+		if err := c.brokenOff(s.Bytes()); err != nil {
+			return err
+		}
 		if err := fn(s.Bytes()); err != nil {
 			return err
 		}
@@ -227,9 +234,31 @@ func (c *client) linesOf(ctx context.Context, method, path string, fn func(line 
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return unreachable(fmt.Errorf("%s broke the answer off: %w; its log says why", c.where, err))
+		if cutShort(err) {
+			return unreachable(fmt.Errorf("%s ended in the middle of its answer, which is not whole; its log says why, and tailwater status whether it runs", c.where))
+		}
+		return unreachable(fmt.Errorf("read the answer of %s: %w", c.where, err))
 	}
 	return nil
+}
+
+// brokenOff is the error that the last line of an answer tells that ends early.
+func (c *client) brokenOff(line []byte) error {
+	if !bytes.HasPrefix(line, []byte(`{"problem":`)) {
+		return nil
+	}
+	var last struct {
+		Problem apiError `json:"problem"`
+	}
+	if err := json.Unmarshal(line, &last); err != nil {
+		return fmt.Errorf("read why %s broke its answer off: %w", c.where, err)
+	}
+	return &exitError{last.Problem.code(), fmt.Errorf("%s broke its answer off: %w", c.where, &last.Problem)}
+}
+
+// cutShort reports whether an error only says that the other side ended.
+func cutShort(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // Views implements store.

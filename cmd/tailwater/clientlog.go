@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -38,11 +37,20 @@ func (c *client) Records(ctx context.Context, q server.RecordQuery, fn func(line
 		if len(data) > 0 && data[0] == '"' {
 			var text string
 			if err := json.Unmarshal(data, &text); err == nil {
-				return errors.New(text)
+				return c.streamError(text)
 			}
 		}
 		return fn(data)
 	})
+}
+
+// streamError is what ended a stream of records.
+func (c *client) streamError(text string) error {
+	err := fmt.Errorf("%s ended the stream: %s", c.where, text)
+	if text == server.Stopping {
+		return unreachable(err)
+	}
+	return err
 }
 
 // params collects the parameters that are not what they are without.

@@ -12,7 +12,7 @@ func (p *program) configCommand() *cobra.Command {
 		Short: "Print the configuration as it was read",
 		Long: `Print the configuration as it was read: the files of a directory merged, references
 unresolved, secrets masked.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			cfg, err := p.load()
 			if err != nil {

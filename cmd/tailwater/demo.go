@@ -17,7 +17,7 @@ func (p *program) demoCommand() *cobra.Command {
 index of its products, and print the address to look at. With --check it runs without
 a terminal, kills its daemon in the middle, and compares every document with SQL at
 the end: exit code 0 if all are equal.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.DSN == "" {
 				o.DSN, _ = p.env("TAILWATER_DEMO_DSN")

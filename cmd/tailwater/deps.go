@@ -70,6 +70,7 @@ type planStep struct {
 	Action string `json:"action"` // "snapshot", "build view", "create index", …
 	Target string `json:"target"`
 	Detail string `json:"detail,omitempty"`
+	Fix    string `json:"fix,omitempty"` // what mends it: SQL, one statement a line
 }
 
 // dropRequest says what drop removes.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/server"
 )
 
@@ -24,11 +25,11 @@ func (p *program) dlqCommand() *cobra.Command {
 	list := &cobra.Command{
 		Use:   "list [SINK]",
 		Short: "List the documents that a sink has rejected",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  takes(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			topic := "_dlq.*"
+			topic := change.TopicDeadLetters + "*"
 			if len(args) == 1 {
-				topic = "_dlq." + args[0]
+				topic = change.TopicDeadLetters + change.EscapeName(args[0])
 			}
 			return p.with(cmd, func(ctx context.Context, s store) error { return p.dlqList(ctx, s, topic) })
 		},
@@ -61,6 +62,15 @@ func (p *program) dlqList(ctx context.Context, s store, topic string) error {
 	return table(p.stdout, rows)
 }
 
+// sinkOf is the sink whose dead letters a topic holds.
+func sinkOf(topic string) string {
+	name := strings.TrimPrefix(topic, change.TopicDeadLetters)
+	if plain, err := change.UnescapeName(name); err == nil {
+		return plain
+	}
+	return name
+}
+
 // deadLetters reads the newest record of each key and leaves out those that
 // were cleared, in the order in which they came.
 func deadLetters(ctx context.Context, s store, topic string) ([]letter, error) {
@@ -87,7 +97,7 @@ func deadLetters(ctx context.Context, s store, topic string) ([]letter, error) {
 		if _, ok := newest[id]; !ok {
 			order = append(order, id)
 		}
-		newest[id] = letter{strings.TrimPrefix(r.Topic, "_dlq."), r.CSN, r.Time, r.Key, r.After}
+		newest[id] = letter{sinkOf(r.Topic), r.CSN, r.Time, r.Key, r.After}
 		return nil
 	})
 	var out []letter

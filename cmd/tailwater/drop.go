@@ -21,7 +21,7 @@ data directory. --source removes one source's slot, publication and place in the
 --unused what the configuration no longer names; --state log, state and local index.
 Without any of them: everything. The daemon must be stopped. Without --yes it only
 says what would go. It may be repeated.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.drop(cmd.Context(), r, yes) },
 	}
 	f := c.Flags()

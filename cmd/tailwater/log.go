@@ -7,12 +7,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// namesHelp explains the names of topics.
+const namesHelp = `Topics are SOURCE.SCHEMA.TABLE and view.NAME; in each part a byte that is no letter,
+digit or _ is written -hh, in hexadecimal: the table "order items" has the topic
+shop.public.order-20items. Commands also take such a name as it is in the database.`
+
 func (p *program) logCommand() *cobra.Command {
 	topics := &cobra.Command{
-		Use: "topics", Short: "List the topics", Args: cobra.NoArgs,
-		Long: `List the topics. RECORDS are those kept; JOURNAL says how many of them are in the
-journal alone, which holds the newest records of all topics; SEALED is the size of
-the segments that hold the others.`,
+		Use: "topics", Short: "List the topics", Args: noArgs,
+		Long: `List the topics. RECORDS are those kept; JOURNAL RECORDS says how many of them are
+in the journal alone, which holds the newest records of all topics; SEALED SIZE is
+that of the segments, which hold the others. OFFSETS are the first kept and the next
+one of each partition; behind a damaged end of the journal they go on 2^32 higher.
+` + namesHelp,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.with(cmd, p.logTopics) },
 	}
 	p.addrFlag(topics)
@@ -45,7 +52,7 @@ func (p *program) logTopics(ctx context.Context, s store) error {
 		p.say("there are no topics")
 		return nil
 	}
-	rows := [][]string{{"TOPIC", "PARTITIONS", "RECORDS", "JOURNAL", "SEALED", "CLEANUP", "OFFSETS"}}
+	rows := [][]string{{"TOPIC", "PARTITIONS", "RECORDS", "JOURNAL RECORDS", "SEALED SIZE", "CLEANUP", "OFFSETS"}}
 	for _, t := range topics {
 		rows = append(rows, []string{
 			printable(t.Name), fmt.Sprint(t.Partitions), countText(t.Records), countText(t.JournalRecords), bytesText(t.Bytes),

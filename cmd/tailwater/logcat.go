@@ -17,7 +17,7 @@ func (p *program) logCatCommand() *cobra.Command {
 		Short: "Print the records of a topic",
 		Long: `Print the records of a topic, or of all topics that a glob matches (* crosses dots).
 One partition comes in offset order, several in the order of their commits.`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q, err := flags.query(cmd, args[0])
 			if err != nil {

@@ -15,7 +15,7 @@ func (p *program) logCheckCommand() *cobra.Command {
 		Short: "Read the whole log and name what is damaged",
 		Long: `Read the whole log and verify every checksum. Each damaged place is a line: file,
 byte, what is wrong, and what mends it. Exit code 1 if there is any.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.logCheck(cmd.Context()) },
 	}
 	p.addrFlag(c)

@@ -13,10 +13,10 @@ func (p *program) logCompactCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compact TOPIC",
 		Short: "Compact a topic now",
-		Long: `Compact a topic, or those of a glob: of each key the newest record stays. Only what is
-sealed into segments is compacted. The running daemon does it; when none runs, the
+		Long: `Compact a topic, or those of a glob: of each key the newest record stays. A glob passes
+over topics of another cleanup. Only what is sealed into segments is compacted. The running daemon does it; when none runs, the
 data directory is locked for it.`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkGlob(args[0]); err != nil {
 				return err
@@ -33,7 +33,9 @@ func (p *program) logCompact(ctx context.Context, glob string) error {
 	if err != nil {
 		return err
 	}
+	done := 0
 	show := func(r server.Compacted) error {
+		done++
 		if p.json {
 			return p.printJSON(r)
 		}
@@ -44,9 +46,14 @@ func (p *program) logCompact(ctx context.Context, glob string) error {
 	switch {
 	case c != nil:
 		defer c.Close()
-		return p.topicError(c.Compact(ctx, glob, show))
+		err = c.Compact(ctx, glob, show)
 	case p.deps.compactDir == nil:
 		return errNotBuilt("compacting a stopped data directory")
+	default:
+		err = p.deps.compactDir(ctx, cfg, glob, show)
 	}
-	return p.topicError(p.deps.compactDir(ctx, cfg, glob, show))
+	if err == nil && done == 0 {
+		p.say("none of the topics that %q matches is kept by compaction; nothing was done", glob)
+	}
+	return p.topicError(err)
 }

@@ -193,7 +193,7 @@ func TestLogDumpPlaces(t *testing.T) {
 	fillLog(t, c)
 	n := 0
 	for line := range strings.Lines(c.run("log", "dump", "*", "--json").stdout) {
-		var b rawBatch
+		var b server.BatchLine
 		if err := json.Unmarshal([]byte(line), &b); err != nil {
 			t.Fatal(err)
 		}

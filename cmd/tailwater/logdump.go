@@ -19,7 +19,7 @@ func (p *program) logDumpCommand() *cobra.Command {
 		Long: `Print where the record batches of a topic lie and what their headers say: those of
 the segments first, then those that only the journal holds. Of a range, all batches
 with any record in it are shown. The topic _tx has batches in segments only.`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := flags.check(cmd); err != nil {
 				return err
@@ -45,7 +45,7 @@ func (p *program) logDump(ctx context.Context, s store, q server.BatchQuery) err
 	out := newLineWriter(p.stdout)
 	damaged := false
 	err := s.Batches(ctx, q, func(line []byte) error {
-		var b rawBatch
+		var b server.BatchLine
 		if err := json.Unmarshal(line, &b); err != nil {
 			return fmt.Errorf("read a batch: %w", err)
 		}
@@ -53,7 +53,7 @@ func (p *program) logDump(ctx context.Context, s store, q server.BatchQuery) err
 		if p.json {
 			return out.write(append(line[:len(line):len(line)], '\n'))
 		}
-		return out.write([]byte(b.text()))
+		return out.write([]byte(batchText(&b)))
 	})
 	if ferr := out.flush(); err == nil {
 		err = ferr
@@ -67,38 +67,8 @@ func (p *program) logDump(ctx context.Context, s store, q server.BatchQuery) err
 	return nil
 }
 
-// rawBatch is a line of the answer.
-type rawBatch struct {
-	Topic       string `json:"topic"`
-	Partition   int32  `json:"partition"`
-	File        string `json:"file"`
-	Byte        int64  `json:"byte"`
-	BaseOffset  int64  `json:"base_offset"`
-	LastOffset  int64  `json:"last_offset"`
-	Count       int    `json:"count"`
-	MinCSN      uint64 `json:"min_csn"`
-	MaxCSN      uint64 `json:"max_csn"`
-	MinTime     string `json:"min_time"`
-	MaxTime     string `json:"max_time"`
-	Compression string `json:"compression"`
-	Size        int    `json:"size"`
-	CRCOK       bool   `json:"crc_ok"`
-	Damage      string `json:"damage"`
-	Records     []struct {
-		Offset int64   `json:"offset"`
-		CSN    uint64  `json:"csn"`
-		Seq    uint32  `json:"seq"`
-		Op     string  `json:"op"`
-		Flags  uint8   `json:"flags"`
-		Schema uint32  `json:"schema"`
-		Time   string  `json:"time"`
-		Key    *string `json:"key"`
-		Value  *string `json:"value"`
-	} `json:"records"`
-}
-
-// text is the batch for people.
-func (b *rawBatch) text() string {
+// batchText is a batch for people.
+func batchText(b *server.BatchLine) string {
 	head := fmt.Sprintf("%s/%d  %s byte %d  ", printable(b.Topic), b.Partition, printable(b.File), b.Byte)
 	if !b.CRCOK {
 		return head + "DAMAGED: " + printable(b.Damage) + "\n"

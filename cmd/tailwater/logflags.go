@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/server"
 )
 
@@ -30,9 +31,6 @@ func (r *rangeFlags) add(c *cobra.Command, what string) {
 	f.StringVar(&r.fromTime, "from-time", "", "first commit time, as in 2026-01-02T03:04:05Z")
 	f.IntVar(&r.partition, "partition", 0, "only this partition (default: all)")
 	f.IntVar(&r.limit, "limit", 0, "stop after this many "+what+" (default: no limit)")
-	for _, name := range []string{"from-offset", "to-offset", "partition", "from-csn", "limit"} {
-		f.Lookup(name).DefValue = "" // the help says it in words
-	}
 }
 
 // check reads what was given; what was not is -1, or 0 where that means none.
@@ -107,8 +105,12 @@ func (r *recordFlags) query(c *cobra.Command, topic string) (server.RecordQuery,
 
 // checkGlob reports a topic argument that can name none.
 func checkGlob(topic string) error {
-	if topic == "" || strings.ContainsAny(topic, "/") {
+	switch {
+	case topic == "":
 		return misuse("%q is no topic and no glob of topics", topic)
+	case strings.Contains(topic, "/"):
+		return misuse("%q is no topic and no glob of topics; a byte that is no letter, digit or _ is written -hh in their names: %s",
+			topic, strings.ReplaceAll(topic, "/", change.EscapeName("/")))
 	}
 	return nil
 }

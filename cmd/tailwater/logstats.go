@@ -12,9 +12,11 @@ func (p *program) logStatsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stats",
 		Short: "Describe the log and its topics",
-		Long:  `Describe the log and its topics: sizes, records, times. The whole journal is read for it.`,
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return p.with(cmd, p.logStats) },
+		Long: `Describe the log and its topics: sizes, records, times. The whole journal is read for
+it. JOURNAL SIZE is that of the batches that are in no segment yet, SEALED SIZE that of
+the segments.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.with(cmd, p.logStats) },
 	}
 	p.addrFlag(c)
 	return c
@@ -42,7 +44,7 @@ func (p *program) logStats(ctx context.Context, s store) error {
 	if err := table(p.stdout, rows); err != nil {
 		return err
 	}
-	rows = [][]string{{"TOPIC", "RECORDS", "JOURNAL", "SEALED", "SEGMENTS", "NEWEST", "CLEANUP", "OFFSETS"}}
+	rows = [][]string{{"TOPIC", "RECORDS", "JOURNAL SIZE", "SEALED SIZE", "SEGMENTS", "NEWEST", "CLEANUP", "OFFSETS"}}
 	for _, t := range d.Topics {
 		rows = append(rows, []string{
 			printable(t.Name), countText(t.Records), bytesText(t.JournalBytes), bytesText(t.Bytes), fmt.Sprint(t.Segments),

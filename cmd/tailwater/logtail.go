@@ -18,7 +18,16 @@ func (p *program) logTailCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tail TOPIC",
 		Short: "Print the last records of a topic, and with -f those that come",
-		Args:  cobra.ExactArgs(1),
+		Long: `Print the last records of a topic, or of all topics that a glob matches: the last -n of
+them together, of those that the other flags choose, in the order of cat. With -f it
+goes on with each record that is appended behind them, once it is durable; -n 0 -f
+prints only new ones. Sealing and new journal files in between change nothing: a
+record is printed once. One that compaction takes away before its turn is left out,
+the newest of its key never; if retention gets ahead of what is printed, it ends with
+an error. Topics that are made later are not followed.
+Ctrl-C or SIGTERM ends it with exit code 0, the daemon's end with 3; --limit and
+--to-offset end it too. When no daemon runs, it waits for one to append.`,
+		Args: takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q, err := flags.query(cmd, args[0])
 			if err != nil {

@@ -30,7 +30,7 @@ func (p *program) open(ctx context.Context) (store, error) {
 }
 
 // reach gives the running daemon or, when none runs and --addr was not given,
-// the configuration alone.
+// what the configuration says of the data directory alone: no secrets of others.
 func (p *program) reach(ctx context.Context) (*client, *config.Config, error) {
 	located, err := p.locate()
 	if err != nil {
@@ -47,8 +47,11 @@ func (p *program) reach(ctx context.Context) (*client, *config.Config, error) {
 	if p.addr != "" || !errors.Is(err, errNoDaemon) {
 		return nil, nil, err
 	}
-	cfg, err := p.load()
-	return nil, cfg, err
+	cfg, err := config.LoadStopped(p.config, p.env)
+	if err != nil {
+		return nil, nil, configError(err)
+	}
+	return nil, cfg, nil
 }
 
 func errNotBuilt(what string) error {

@@ -11,8 +11,9 @@ func (p *program) planCommand() *cobra.Command {
 		Use:   "plan",
 		Short: "Show what run would do",
 		Long: `Show what run would do with the configuration as it is now: snapshots, view builds,
-indexes and mappings, and the resolved columns of every relation. Nothing is changed.`,
-		Args: cobra.NoArgs,
+indexes and mappings, and the resolved columns of every relation. What must be mended
+first follows as SQL, one statement a line. Nothing is changed.`,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := p.load()
 			if err != nil {
@@ -47,5 +48,14 @@ func (p *program) printPlan(steps []planStep) error {
 	for _, s := range steps {
 		rows = append(rows, []string{s.Action, s.Target, s.Detail})
 	}
-	return table(p.stdout, rows)
+	if err := table(p.stdout, rows); err != nil {
+		return err
+	}
+	for _, s := range steps {
+		if s.Fix == "" {
+			continue
+		}
+		fmt.Fprintf(p.stdout, "\n-- %s: %s\n%s\n", s.Target, s.Detail, s.Fix)
+	}
+	return nil
 }

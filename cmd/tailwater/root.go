@@ -95,6 +95,23 @@ func (p *program) root() *cobra.Command {
 	return root
 }
 
+var noArgs = takes(0, 0)
+
+// takes checks the number of a command's arguments.
+func takes(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch n := len(args); {
+		case n < least:
+			return fmt.Errorf("an argument is missing")
+		case n > most && most == 0:
+			return fmt.Errorf("it takes no arguments, not %q", args[0])
+		case n > most:
+			return fmt.Errorf("one argument too many, %q", args[most])
+		}
+		return nil
+	}
+}
+
 // strictArgs makes a command's complaint about its arguments a misuse.
 func strictArgs(c *cobra.Command) {
 	if check := c.Args; check != nil {

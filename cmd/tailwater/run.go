@@ -52,7 +52,7 @@ func (p *program) runCommand() *cobra.Command {
 ends it at once. SIGHUP reads the configuration again: if it is wrong, the problems
 are logged and the old one stays. When all sources stream it prints one line
 "ready …" on stderr.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := logs.logger(p.stderr, p.quiet)
 			if err != nil {

@@ -13,12 +13,12 @@ import (
 
 func (p *program) snapshotCommand() *cobra.Command {
 	list := &cobra.Command{
-		Use: "list", Short: "List the tables' snapshots", Args: cobra.NoArgs,
+		Use: "list", Short: "List the tables' snapshots", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.snapshotList(cmd.Context()) },
 	}
 	var where string
 	run := &cobra.Command{
-		Use: "run TABLE", Short: "Read a table again while changes go on", Args: cobra.ExactArgs(1),
+		Use: "run TABLE", Short: "Read a table again while changes go on", Args: takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return p.snapshotRun(cmd.Context(), args[0], where) },
 	}
 	run.Flags().StringVar(&where, "where", "", "only rows for which this SQL condition holds")

@@ -20,7 +20,7 @@ func (p *program) statusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status",
 		Short: "Show sources, log, views and sinks of the running daemon",
-		Args:  cobra.NoArgs,
+		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := p.locate()
 			if err != nil {

@@ -47,7 +47,7 @@ func (p *program) verifyCommand() *cobra.Command {
 		Short: "Compare a view's sinks with the view, document by document",
 		Long: `Compare every document of a view with what its sinks hold; all of its sinks unless
 --sink names some. Exit code 1 if anything is missing, extra or different.`,
-		Args: cobra.ExactArgs(1),
+		Args: takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case source:

@@ -17,17 +17,17 @@ import (
 
 func (p *program) viewCommand() *cobra.Command {
 	list := &cobra.Command{
-		Use: "list", Short: "List the views", Args: cobra.NoArgs,
+		Use: "list", Short: "List the views", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.with(cmd, p.viewList) },
 	}
 	dump := &cobra.Command{
-		Use: "dump VIEW", Short: "Print all documents of a view in key order", Args: cobra.ExactArgs(1),
+		Use: "dump VIEW", Short: "Print all documents of a view in key order", Args: takes(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.with(cmd, func(ctx context.Context, s store) error { return p.viewDump(ctx, s, args[0]) })
 		},
 	}
 	rebuild := &cobra.Command{
-		Use: "rebuild VIEW", Short: "Send every document of a view to its sinks again", Args: cobra.ExactArgs(1),
+		Use: "rebuild VIEW", Short: "Send every document of a view to its sinks again", Args: takes(1, 1),
 		Long: `Send every document of a view to its sinks again, whatever they hold, and take over
 targets that another log wrote to. Search indexes get a new generation behind their
 alias; in Redis, keys that are no documents are deleted at the end.`,
@@ -74,7 +74,7 @@ func (p *program) viewGetCommand() *cobra.Command {
 		Long: `Print one document. KEY is the document's id as view dump prints it. With --key the
 parts of the root's key are given as CSV instead, which also finds documents whose id
 is hashed.`,
-		Args: cobra.RangeArgs(1, 2),
+		Args: takes(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id := key
 			switch {

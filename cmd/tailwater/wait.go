@@ -32,7 +32,7 @@ func (p *program) waitCommand() *cobra.Command {
 has reached the views and sinks named: all of them by default, the log alone if only
 sources are named. Exit code 4 when the timeout is over first. The daemon may be
 starting: wait tries to reach it until the timeout.`,
-		Args: cobra.NoArgs,
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if timeout <= 0 {
 				return misuse("--timeout must be above zero")

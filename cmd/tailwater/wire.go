@@ -35,7 +35,7 @@ func wire() deps {
 			steps, err := daemon.Plan(ctx, cfg, quiet)
 			list := make([]planStep, len(steps))
 			for i, s := range steps {
-				list[i] = planStep{Action: s.Action, Target: s.Target, Detail: s.Detail}
+				list[i] = planStep{Action: s.Action, Target: s.Target, Detail: s.Detail, Fix: s.Fix}
 			}
 			return list, err
 		},

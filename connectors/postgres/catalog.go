@@ -303,8 +303,8 @@ func setDefaultOf(c *change.Column, typ *typeInfo, a attr) error {
 }
 
 // numberBits are the bits of a column's number that hold the attnum; above them
-// is its generation, counted up when a rewrite changed the type (V12).
-const numberBits = 16
+// is its generation (V12).
+const numberBits = change.GenerationBits
 
 // inherit takes generations and defaults over from the topic's layout before.
 func (l *layouts) inherit(s *change.Schema) {
@@ -330,10 +330,8 @@ func (l *layouts) inherit(s *change.Schema) {
 }
 
 func newestGeneration(s *change.Schema, attnum uint32) *change.Column {
-	for i := range s.Columns {
-		if s.Columns[i].Number&(1<<numberBits-1) == attnum {
-			return &s.Columns[i]
-		}
+	if i := s.ByAnyGeneration(attnum); i >= 0 {
+		return &s.Columns[i]
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (v *survey) err(source string) error {
 		}
 		b.WriteString(p.Message)
 		if p.Fix != "" {
-			b.WriteString(" (" + p.Fix + ")")
+			b.WriteString(" (" + inLine(p.Fix) + ")")
 		}
 	}
 	if b.Len() == 0 {
@@ -52,6 +52,9 @@ func (v *survey) err(source string) error {
 	}
 	return fmt.Errorf("source %s: %w: %s", source, connectors.ErrPrerequisite, strings.TrimPrefix(b.String(), "; "))
 }
+
+// inLine is a fix inside a sentence.
+func inLine(fix string) string { return strings.ReplaceAll(fix, "\n", " ") }
 
 // surveyDatabase reads everything and finds every problem; an error means that it could not look.
 func surveyDatabase(ctx context.Context, o *Options, s *session, v *survey) (*survey, error) {
@@ -118,7 +121,7 @@ func (v *survey) checkServer(ctx context.Context, o *Options, s *session) error 
 	}
 	r := rows[0]
 	if !isTrue(r[0]) && !isTrue(r[1]) {
-		v.problem("", fmt.Sprintf("ALTER ROLE %s REPLICATION; -- on Amazon RDS: GRANT rds_replication TO %s;", quoteName(v.user), quoteName(v.user)),
+		v.problem("", fmt.Sprintf("ALTER ROLE %s REPLICATION;\n-- on Amazon RDS: GRANT rds_replication TO %s;", quoteName(v.user), quoteName(v.user)),
 			"role %q may not replicate", v.user)
 	}
 	if level := string(r[2]); level != "logical" {
@@ -210,7 +213,7 @@ func (v *survey) checkTable(r *relation, named bool) {
 		}
 	}
 	if !r.selectable || !r.usable {
-		v.problem(r.String(), fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s; GRANT SELECT ON %s TO %s;", quoteName(r.schema), quoteName(v.user), r.sql(), quoteName(v.user)),
+		v.problem(r.String(), fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s;\nGRANT SELECT ON %s TO %s;", quoteName(r.schema), quoteName(v.user), r.sql(), quoteName(v.user)),
 			"role %q may not read it", v.user)
 	}
 	if r.rowSecurity {
@@ -256,7 +259,7 @@ func unfit(r *relation) (fault, fix string) {
 		return "its replica identity names an index that is gone", fmt.Sprintf("ALTER TABLE %s REPLICA IDENTITY DEFAULT;", r.sql())
 	case r.key() == nil:
 		return "it has no primary key (one that is not deferrable), so that updates and deletes would not say of which row",
-			fmt.Sprintf("ALTER TABLE %s ADD PRIMARY KEY (…); -- or: ALTER TABLE %s REPLICA IDENTITY USING INDEX …; with a unique index over NOT NULL columns", r.sql(), r.sql())
+			fmt.Sprintf("ALTER TABLE %s ADD PRIMARY KEY (…);\n-- or: ALTER TABLE %s REPLICA IDENTITY USING INDEX …; with a unique index over NOT NULL columns", r.sql(), r.sql())
 	}
 	for _, num := range r.key() {
 		for i := range r.columns {

@@ -189,7 +189,7 @@ func (c *catalog) atPosition(ctx context.Context, s *session, m relationMessage)
 	keyFromMessage(r, attrs, m)
 	if r.key() == nil {
 		fault, fix := unfit(r)
-		return nil, fmt.Errorf("table %s cannot be captured any more, %s: %s Or exclude it. Then start again: %w", r, fault, fix, connectors.ErrPrerequisite)
+		return nil, fmt.Errorf("table %s cannot be captured any more, %s: %s Or exclude it. Then start again: %w", r, fault, inLine(fix), connectors.ErrPrerequisite)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,6 +1,10 @@
 package postgres
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/tailwater/tailwater/internal/spell"
+)
 
 // pattern is a table name as Options.Tables has it: literal, or with * for any
 // run of characters, dots included.
@@ -60,34 +64,13 @@ func nearest(want string, names []string) string {
 	best, bestDistance := "", len(table)/3+1
 	for _, n := range names {
 		s, t, _ := strings.Cut(n, ".")
-		d := distance(strings.ToLower(table), strings.ToLower(t))
+		d := spell.Distance(strings.ToLower(table), strings.ToLower(t))
 		if s != schema {
-			d += min(2, distance(schema, s))
+			d += min(2, spell.Distance(schema, s))
 		}
 		if d < bestDistance {
 			best, bestDistance = n, d
 		}
 	}
 	return best
-}
-
-// distance is Levenshtein's.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			next := min(row[j]+1, row[j-1]+1, diagonal+cost)
-			diagonal, row[j] = row[j], next
-		}
-	}
-	return row[len(b)]
 }

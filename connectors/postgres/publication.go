@@ -85,7 +85,7 @@ func (v *survey) checkPublication(ctx context.Context, o *Options, s *session) e
 		return fmt.Errorf("read the role's privileges: %w", err)
 	}
 	if may != "t" {
-		v.problem("", fmt.Sprintf("GRANT CREATE ON DATABASE %s TO %s; -- or let an owner run: %s", quoteName(v.database), quoteName(v.user), v.createSQL()),
+		v.problem("", fmt.Sprintf("GRANT CREATE ON DATABASE %s TO %s;\n-- or let an owner run: %s", quoteName(v.database), quoteName(v.user), v.createSQL()),
 			"role %q may not make publication %q", v.user, p.name)
 	}
 	v.checkOwned(v.tables)

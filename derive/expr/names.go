@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tailwater/tailwater/internal/spell"
 	"github.com/tailwater/tailwater/internal/sqldriver"
 )
 
@@ -55,35 +56,9 @@ func (c *compiler) unknownHint(t *sqldriver.Node) string {
 func nearest(name string, candidates []string) string {
 	best, least := "", max(1, len(name)/3)+1
 	for _, cand := range candidates {
-		if d := editDistance(strings.ToLower(name), strings.ToLower(cand), least); d < least {
+		if d := spell.Distance(strings.ToLower(name), strings.ToLower(cand)); d < least {
 			best, least = cand, d
 		}
 	}
 	return best
-}
-
-// editDistance counts insertions, deletions, substitutions and swaps of neighbours, by bytes.
-func editDistance(a, b string, enough int) int {
-	if d := len(a) - len(b); d >= enough || -d >= enough || len(a) > 200 {
-		return enough
-	}
-	before, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range prev {
-		prev[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(prev[j]+1, row[j-1]+1, prev[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, prev, row = prev, row, before
-	}
-	return prev[len(b)]
 }

@@ -3,6 +3,8 @@ package join
 import (
 	"fmt"
 	"strings"
+
+	"github.com/tailwater/tailwater/internal/spell"
 )
 
 // Problem is one thing wrong with a definition. Path leads to it through the
@@ -49,7 +51,7 @@ func at(path []string, words ...string) []string {
 func nearest(word string, names []string) string {
 	best, limit := "", max(2, len(word)/3)+1
 	for _, n := range names {
-		if d := distance(strings.ToLower(word), strings.ToLower(n)); d < limit {
+		if d := spell.Distance(strings.ToLower(word), strings.ToLower(n)); d < limit {
 			best, limit = n, d
 		}
 	}
@@ -57,27 +59,4 @@ func nearest(word string, names []string) string {
 		return ""
 	}
 	return "did you mean " + best + "?"
-}
-
-// distance is the number of edits between a and b, a swap of neighbours being one.
-func distance(a, b string) int {
-	prev2, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range prev {
-		prev[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(prev[j]+1, row[j-1]+1, prev[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], prev2[j-2]+1)
-			}
-		}
-		prev2, prev, row = prev, row, prev2
-	}
-	return prev[len(b)]
 }

@@ -27,12 +27,12 @@ type SinkStats struct {
 	Written      int64  // documents stored or deleted
 	Stale        int64  // of which the target had a newer version
 	Rejected     int64
-	Retries      int64 // writes and documents sent once more
-	DeadLetters  int64 // documents of this view in _dlq.SINK now
-	LagRecords   int64 // of the view's topic, not yet answered for by the target
-	LagSeconds   float64
-	LastVersion  uint64 // CSN of the newest document written
-	BuildRecords int64  // sent by the build under way
+	Retries      int64   // writes and documents sent once more
+	DeadLetters  int64   // documents of this view in _dlq.SINK now
+	LagRecords   int64   // of the view's topic, not yet answered for by the target
+	LagSeconds   float64 // age of the oldest record in hand; -1 unknown
+	LastVersion  uint64  // CSN of the newest document written
+	BuildRecords int64   // sent by the build under way
 }
 
 // String is the state with its reason, for status lines.
@@ -53,13 +53,18 @@ func (w *Worker) Stats() SinkStats {
 		return s
 	}
 	for p, end := range w.opts.Log.EndOffsets(topic.ID) {
+		from := eventlog.Offset(0)
 		if p < len(acked) {
-			end -= acked[p]
+			from = acked[p]
 		}
-		s.LagRecords += max(int64(end), 0)
+		s.LagRecords += eventlog.Apart(from, end)
 	}
-	if s.LagRecords > 0 && since > 0 {
+	switch {
+	case s.LagRecords == 0:
+	case since > 0:
 		s.LagSeconds = max(0, time.Since(time.UnixMicro(since)).Seconds())
+	case s.State != StateLive && s.State != StateDegraded: // no record has been taken in hand yet
+		s.LagSeconds = -1
 	}
 	return s
 }

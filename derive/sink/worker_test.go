@@ -85,6 +85,48 @@ func TestWorkerKillRepeatsOnlyTheTail(t *testing.T) {
 	})
 }
 
+// TestLagOfASinkThatNeverOpened: how old what it lacks is, nobody knows yet.
+func TestLagOfASinkThatNeverOpened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, f := newViewLog(t), newFakeSink()
+		l.output(1, doc(0))
+		f.openErr = func() error { return errors.New("connection refused") }
+		r := start(t, l, f)
+		synctest.Wait()
+		if s := r.Stats(); s.State != StateRetrying || s.LagRecords != 1 || s.LagSeconds != -1 {
+			t.Errorf("%s: %d records, %gs behind; want 1 record, -1 s", s, s.LagRecords, s.LagSeconds)
+		}
+		r.stop()
+	})
+}
+
+// cutLog is a log of which a tail was cut: its offsets have skipped 2^32.
+type cutLog struct{ *viewLog }
+
+func (l cutLog) EndOffsets(topic eventlog.TopicID) []eventlog.Offset {
+	ends := l.viewLog.EndOffsets(topic)
+	for p := range ends {
+		ends[p] += eventlog.ForeignSkip
+	}
+	return ends
+}
+
+// TestLagAfterACut: the offsets that a cut skips are no records.
+func TestLagAfterACut(t *testing.T) {
+	l := newViewLog(t)
+	for i := range 5 {
+		l.output(i, doc(i))
+	}
+	w := &Worker{opts: WorkerOptions{Log: cutLog{l}, Topic: "view.products"}}
+	if s := w.Stats(); s.LagRecords != 5 {
+		t.Errorf("without a cursor %d records behind, want 5", s.LagRecords)
+	}
+	w.acked = l.EndOffsets(l.topic.ID)
+	if s := w.Stats(); s.LagRecords != 0 {
+		t.Errorf("at the end %d records behind, want 0", s.LagRecords)
+	}
+}
+
 func TestWorkerCoalesces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, f := newViewLog(t), newFakeSink()

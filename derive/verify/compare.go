@@ -7,6 +7,8 @@ import (
 	"hash/maphash"
 	"slices"
 	"time"
+
+	"github.com/tailwater/tailwater/internal/jsoncmp"
 )
 
 // Each calls fn for every document of one side, in any order; an id may come
@@ -159,7 +161,7 @@ func (c *comparison) firstPass(ctx context.Context) (suspects []string, compared
 	docs := map[digest]seen{}
 	var scratch []byte
 	err = c.view.Each(ctx, func(id string, doc []byte) error {
-		scratch, err = canonical(scratch[:0], doc)
+		scratch, err = jsoncmp.AppendExact(scratch[:0], doc)
 		if err != nil {
 			return fmt.Errorf("document %q: %w", id, err)
 		}
@@ -174,7 +176,7 @@ func (c *comparison) firstPass(ctx context.Context) (suspects []string, compared
 	err = c.other.Each(ctx, func(id string, doc []byte) error {
 		key := c.hash.sum([]byte(id))
 		d, ok := docs[key]
-		scratch, err = canonical(scratch[:0], doc)
+		scratch, err = jsoncmp.AppendExact(scratch[:0], doc)
 		if !ok || err != nil || d.doc != maphash.Bytes(c.hash[0], scratch) {
 			suspect[id] = struct{}{}
 		}
@@ -272,7 +274,7 @@ func (c *comparison) look(p *suspect) (paths []string, same bool) {
 	if !p.inView {
 		return nil, false
 	}
-	paths, err := Paths(p.want, p.got, maxPaths)
+	paths, err := jsoncmp.Paths(p.want, p.got, maxPaths)
 	return paths, err == nil && len(paths) == 0
 }
 

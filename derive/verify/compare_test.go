@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -128,43 +127,4 @@ func TestCompareErrors(t *testing.T) {
 	if _, err := Compare(context.Background(), side("view", map[string]string{"1": "x"}), side("sink", nil), Options{}); err == nil {
 		t.Error("a document of the view that is no JSON")
 	}
-}
-
-func TestPaths(t *testing.T) {
-	for _, tt := range []struct {
-		want, got string
-		paths     []string
-	}{
-		{`{"a":{"b":[1,{"c":2}]}}`, `{"a":{"b":[1,{"c":3}]}}`, []string{"a.b[1].c"}},
-		{`{"a":[1,2]}`, `{"a":[1]}`, []string{"a[1]"}},
-		{`{"a":[1]}`, `{"a":{"b":1}}`, []string{"a"}},
-		{`{"a":1}`, `{"a":"1"}`, []string{"a"}},
-		{`{"a":1.0}`, `{"a":1.00}`, []string{"a"}},
-		{`{"a":1e3}`, `{"a":1000}`, []string{"a"}},
-		{`{"a":null,"b":false}`, `{"b":null}`, []string{"a", "b"}},
-		{`[1]`, `{}`, []string{""}},
-		{`{"a":"x"}`, `{"a":"x"}`, nil},
-	} {
-		got, err := Paths([]byte(tt.want), []byte(tt.got), 0)
-		if err != nil || !reflect.DeepEqual(got, tt.paths) {
-			t.Errorf("Paths(%s, %s) = %q, %v; want %q", tt.want, tt.got, got, err, tt.paths)
-		}
-	}
-}
-
-// The hash of the first pass and Paths agree on what is equal.
-func FuzzCanonical(f *testing.F) {
-	f.Add(`{"a":1,"b":"x"}`, `{"b":"\u0078","a":1}`)
-	f.Add(`[1.0]`, `[1.00]`)
-	f.Fuzz(func(t *testing.T, a, b string) {
-		ca, errA := canonical(nil, []byte(a))
-		cb, errB := canonical(nil, []byte(b))
-		if errA != nil || errB != nil {
-			return
-		}
-		paths, err := Paths([]byte(a), []byte(b), 0)
-		if err != nil || (len(paths) == 0) != (string(ca) == string(cb)) {
-			t.Errorf("%q and %q: canonical %q and %q, paths %q, %v", a, b, ca, cb, paths, err)
-		}
-	})
 }

@@ -76,8 +76,7 @@ func (t *TopicInfo) addSegment(l *Log, s *segment) error {
 	return nil
 }
 
-// unsealed counts a partition's records that only the journal has. Behind a cut
-// offsets skip 2^32, more than a file can hold. The caller holds the lock.
+// unsealed counts a partition's records that only the journal has. The caller holds the lock.
 func (l *Log) unsealed(k partKey) (n int64) {
 	at := l.sealedEnd(k)
 	for i, f := range l.files {
@@ -85,9 +84,7 @@ func (l *Log) unsealed(k partKey) (n int64) {
 		if i+1 < len(l.files) {
 			next = l.files[i+1].start(k.topic, k.partition)
 		}
-		if from := max(at, f.start(k.topic, k.partition)); next > from {
-			n += int64(next-from) % eventlog.ForeignSkip
-		}
+		n += eventlog.Apart(max(at, f.start(k.topic, k.partition)), next)
 	}
 	return n
 }

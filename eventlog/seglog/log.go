@@ -226,7 +226,7 @@ func (l *Log) topicStats(t *topicState) eventlog.TopicStats {
 		if len(segs) > 0 {
 			start = segs[0].base
 		}
-		ts.Records += int64(next - start)
+		ts.Records += eventlog.Apart(start, next)
 		dirty, total := dirtyBytes(segs, l.st.clean(partKey{t.topic.ID, int32(p)}).offset)
 		ts.Bytes += total
 		if t.topic.Spec.Cleanup == eventlog.CleanupCompact {

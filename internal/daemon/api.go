@@ -95,12 +95,13 @@ type snapshotter interface {
 func (d *Daemon) Snapshot(_ context.Context, table, where string) (string, error) {
 	for _, r := range d.sources {
 		topic := table
-		if !strings.HasPrefix(table, change.EscapeName(r.cfg.Name)+".") {
+		if !strings.HasPrefix(table, change.EscapeName(r.cfg.Name)+".") && !strings.HasPrefix(table, r.cfg.Name+".") {
 			if len(d.sources) > 1 {
 				continue
 			}
 			topic = change.EscapeName(r.cfg.Name) + "." + table
 		}
+		topic = escaped(d.log, topic)
 		r.mu.Lock()
 		src := r.src
 		r.mu.Unlock()

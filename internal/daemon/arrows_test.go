@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -17,30 +18,32 @@ const module = "github.com/tailwater/tailwater/"
 // arrows says what each folder may import of ours; a folder below counts as its
 // longest prefix here. Test files may also import internal/testkit, eventlog/logtest and vfs.
 var arrows = map[string][]string{
-	"change":              {},
-	"config":              {},
-	"eventlog":            {},
-	"eventlog/seglog":     {"eventlog", "internal/vfs"},
-	"eventlog/logtest":    {"eventlog"},
-	"eventlog/kafkalog":   {"eventlog"},
-	"snapshot":            {"change"},
-	"connectors":          {"change", "eventlog"},
-	"connectors/postgres": {"connectors", "snapshot", "change", "internal/retry"},
-	"connectors/mysql":    {"connectors", "snapshot", "change", "internal/retry"},
-	"derive":              {"change", "eventlog", "derive/image"},
-	"derive/image":        {"change", "eventlog"},
-	"derive/expr":         {"change", "internal/sqldriver"},
-	"derive/join":         {"change", "derive", "derive/image", "derive/expr"},
-	"derive/sink":         {"change", "eventlog", "internal/retry"},
-	"derive/sink/elastic": {"derive/sink", "change", "internal/retry"},
-	"derive/sink/cache":   {"derive/sink", "change", "internal/retry"},
-	"derive/sink/local":   {"derive/sink", "change"},
-	"derive/verify":       {"change", "internal/jsoncmp"},
-	"server":              {"change", "eventlog", "derive"},
-	"internal/vfs":        {},
-	"internal/retry":      {},
-	"internal/sqldriver":  {},
-	"internal/jsoncmp":    {},
+	"change":               {},
+	"config":               {"internal/spell", "internal/keytemplate"},
+	"eventlog":             {},
+	"eventlog/seglog":      {"eventlog", "internal/vfs"},
+	"eventlog/logtest":     {"eventlog"},
+	"eventlog/kafkalog":    {"eventlog"},
+	"snapshot":             {"change"},
+	"connectors":           {"change", "eventlog"},
+	"connectors/postgres":  {"connectors", "snapshot", "change", "internal/retry", "internal/spell"},
+	"connectors/mysql":     {"connectors", "snapshot", "change", "internal/retry"},
+	"derive":               {"change", "eventlog", "derive/image"},
+	"derive/image":         {"change", "eventlog"},
+	"derive/expr":          {"change", "internal/sqldriver", "internal/spell"},
+	"derive/join":          {"change", "derive", "derive/image", "derive/expr", "internal/spell"},
+	"derive/sink":          {"change", "eventlog", "internal/retry"},
+	"derive/sink/elastic":  {"derive/sink", "change", "internal/retry"},
+	"derive/sink/cache":    {"derive/sink", "change", "internal/retry", "internal/keytemplate"},
+	"derive/sink/local":    {"derive/sink", "change"},
+	"derive/verify":        {"change", "internal/jsoncmp"},
+	"server":               {"change", "eventlog", "derive"},
+	"internal/vfs":         {},
+	"internal/retry":       {},
+	"internal/sqldriver":   {},
+	"internal/jsoncmp":     {},
+	"internal/spell":       {},
+	"internal/keytemplate": {},
 }
 
 // free folders may import anything that is not cmd: they put the others together, or are for tests only.
@@ -68,6 +71,11 @@ func TestImportArrows(t *testing.T) {
 func checkImports(t *testing.T, root, path string) {
 	rel, _ := filepath.Rel(root, path)
 	folder := filepath.ToSlash(filepath.Dir(rel))
+	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkTemplates(t, rel, f)
 	for _, f := range free {
 		if folder == f || strings.HasPrefix(folder, f+"/") {
 			return
@@ -77,10 +85,6 @@ func checkImports(t *testing.T, root, path string) {
 	if !ok {
 		t.Errorf("%s: folder %s has no arrows in this test", rel, folder)
 		return
-	}
-	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
-	if err != nil {
-		t.Fatal(err)
 	}
 	if strings.HasSuffix(path, "_test.go") {
 		allowed = append(append([]string{}, allowed...), "internal/testkit", "internal/vfs", "eventlog/logtest", "internal/jsoncmp", "eventlog", "eventlog/seglog")
@@ -93,6 +97,16 @@ func checkImports(t *testing.T, root, path string) {
 		}
 		if !permits(allowed, ours, folder) {
 			t.Errorf("%s imports %s: no arrow leads from %s there", rel, ours, folder)
+		}
+	}
+}
+
+// checkTemplates keeps templates out: they look methods up by name, so that the
+// linker keeps every exported method of the whole program, 15 MiB of them.
+func checkTemplates(t *testing.T, rel string, f *ast.File) {
+	for _, imp := range f.Imports {
+		if name, _ := strconv.Unquote(imp.Path.Value); strings.HasSuffix(name, "/template") && !strings.HasSuffix(rel, "_test.go") {
+			t.Errorf("%s imports %s, which makes the binary much larger", rel, name)
 		}
 	}
 }

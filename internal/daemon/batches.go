@@ -14,39 +14,6 @@ import (
 	"github.com/tailwater/tailwater/server"
 )
 
-// batchLine is a line of `log dump --json`.
-type batchLine struct {
-	Topic       string         `json:"topic"`
-	Partition   int32          `json:"partition"` // -1: not known
-	File        string         `json:"file"`
-	Byte        int64          `json:"byte"`
-	BaseOffset  int64          `json:"base_offset"`
-	LastOffset  int64          `json:"last_offset"`
-	Count       int            `json:"count"`
-	MinCSN      uint64         `json:"min_csn"`
-	MaxCSN      uint64         `json:"max_csn"`
-	MinTime     string         `json:"min_time,omitempty"`
-	MaxTime     string         `json:"max_time,omitempty"`
-	Compression string         `json:"compression"`
-	Size        int            `json:"size"`
-	CRCOK       bool           `json:"crc_ok"`
-	Damage      string         `json:"damage,omitempty"`
-	Records     []recordDetail `json:"records,omitempty"`
-}
-
-// recordDetail is what a batch says of a record; key and value are in hexadecimal, null where there is none.
-type recordDetail struct {
-	Offset int64   `json:"offset"`
-	CSN    uint64  `json:"csn"`
-	Seq    uint32  `json:"seq"`
-	Op     string  `json:"op"`
-	Flags  uint8   `json:"flags"`
-	Schema uint32  `json:"schema"`
-	Time   string  `json:"time"`
-	Key    *string `json:"key"`
-	Value  *string `json:"value"`
-}
-
 var errEnough = errors.New("enough")
 
 // Batches calls fn with the JSON line of each record batch that q asks for.
@@ -102,9 +69,9 @@ func wantsBatch(q *server.BatchQuery, b *seglog.RawBatch) bool {
 	return len(b.Records) == 0 && q.FromOffset < 0 && q.ToOffset < 0 && q.FromCSN == 0 && q.FromTime.IsZero()
 }
 
-func newBatchLine(topic string, b *seglog.RawBatch, records bool) batchLine {
+func newBatchLine(topic string, b *seglog.RawBatch, records bool) server.BatchLine {
 	h := &b.Batch
-	line := batchLine{
+	line := server.BatchLine{
 		Topic: topic, Partition: b.Partition, File: b.Path, Byte: b.Pos, BaseOffset: int64(h.Base), LastOffset: int64(h.Last),
 		Count: h.Count, Compression: h.Compression.String(), Size: h.Size, CRCOK: b.Bad == nil,
 	}
@@ -130,8 +97,8 @@ func newBatchLine(topic string, b *seglog.RawBatch, records bool) batchLine {
 	return line
 }
 
-func newRecordDetail(r *eventlog.Record) recordDetail {
-	return recordDetail{
+func newRecordDetail(r *eventlog.Record) server.BatchRecord {
+	return server.BatchRecord{
 		Offset: int64(r.Offset), CSN: uint64(r.CSN), Seq: r.Seq, Op: change.Op(r.Op).String(), Flags: r.Flags, Schema: r.Schema,
 		Time: timeText(r.Time), Key: hexOrNull(r.Key), Value: hexOrNull(r.Value),
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/tailwater/tailwater/config"
 	"github.com/tailwater/tailwater/eventlog"
@@ -17,18 +19,25 @@ func (l *LogReader) Compact(ctx context.Context, glob string, fn func(server.Com
 	return compact(ctx, l.log, glob, fn)
 }
 
-// compact seals what there is and compacts the topics. Reading goes on meanwhile.
+// compact seals what there is and compacts the topics; a glob passes over those
+// of another cleanup. Reading goes on meanwhile.
 func compact(ctx context.Context, log *seglog.Log, glob string, fn func(server.Compacted) error) error {
 	topics, err := matching(log, glob)
 	if err != nil {
 		return err
 	}
+	if !slices.ContainsFunc(topics, compacted) {
+		if strings.ContainsAny(glob, "*?[") {
+			return nil
+		}
+		return fmt.Errorf("%w: topic %q is kept by cleanup %s, which keeps every record; only topics of cleanup compact are compacted",
+			server.ErrBadRequest, topics[0].Spec.Name, topics[0].Spec.Cleanup)
+	}
 	if err := log.SealAll(ctx); err != nil { // only segments can be compacted
 		return fmt.Errorf("compact %s: %w", glob, err)
 	}
-	done := 0
 	for _, t := range topics {
-		if t.Spec.Cleanup != eventlog.CleanupCompact {
+		if !compacted(t) {
 			continue
 		}
 		before, err := topicInfo(ctx, log, t.ID)
@@ -42,7 +51,6 @@ func compact(ctx context.Context, log *seglog.Log, glob string, fn func(server.C
 		if err != nil {
 			return err
 		}
-		done++
 		if err := fn(server.Compacted{
 			Topic: t.Spec.Name, RecordsBefore: before.SegmentRecords, RecordsAfter: after.SegmentRecords,
 			BytesBefore: before.SegmentBytes, BytesAfter: after.SegmentBytes,
@@ -50,12 +58,10 @@ func compact(ctx context.Context, log *seglog.Log, glob string, fn func(server.C
 			return err
 		}
 	}
-	if done == 0 {
-		return fmt.Errorf("%w: topic %q is kept by cleanup %s, which keeps every record; only topics of cleanup compact are compacted",
-			server.ErrBadRequest, topics[0].Spec.Name, topics[0].Spec.Cleanup)
-	}
 	return nil
 }
+
+func compacted(t eventlog.Topic) bool { return t.Spec.Cleanup == eventlog.CleanupCompact }
 
 func topicInfo(ctx context.Context, log *seglog.Log, id eventlog.TopicID) (seglog.TopicInfo, error) {
 	infos, err := log.Inspect(ctx, false)
@@ -72,7 +78,7 @@ func CompactDir(ctx context.Context, cfg *config.Config, glob string, logger *sl
 	if !exists(path) {
 		return noLog(cfg)
 	}
-	dir, err := openDataDir(cfg.DataDir, logger)
+	dir, err := openDataDir(cfg.DataDir, lockCompact, logger)
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ type Daemon struct {
 // runOnce builds everything from cfg and runs it until ctx ends, a part fails
 // for good, or a reload brings the next configuration.
 func runOnce(ctx context.Context, o Options, cfg *config.Config, started time.Time) (next *config.Config, err error) {
-	dir, err := openDataDir(cfg.DataDir, o.Logger)
+	dir, err := openDataDir(cfg.DataDir, lockRun, o.Logger)
 	if err != nil {
 		return nil, err
 	}

@@ -30,14 +30,21 @@ type dataDir struct {
 
 var ownNames = []string{"LOCK", "FORMAT", "log", "state", "local", "tailwater.sock"}
 
-// openDataDir makes the directory if needed, locks it and checks its format.
-func openDataDir(path string, log *slog.Logger) (*dataDir, error) {
+// The commands that lock a data directory, as LOCK names them.
+const (
+	lockRun     = "tailwater run"
+	lockCompact = "tailwater log compact"
+	lockDrop    = "tailwater drop"
+)
+
+// openDataDir makes the directory if needed, locks it for a command and checks its format.
+func openDataDir(path, command string, log *slog.Logger) (*dataDir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w", err)
 	}
 	d := &dataDir{path: path}
 	var err error
-	if d.lock, err = lockFile(filepath.Join(path, "LOCK")); err != nil {
+	if d.lock, err = lockFile(filepath.Join(path, "LOCK"), command); err != nil {
 		return nil, err
 	}
 	if err := d.format(); err != nil {
@@ -48,7 +55,8 @@ func openDataDir(path string, log *slog.Logger) (*dataDir, error) {
 	return d, nil
 }
 
-func lockFile(path string) (*os.File, error) {
+// lockFile locks a file and writes into it whose lock it is, for who finds it locked.
+func lockFile(path, command string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock the data directory: %w", err)
@@ -57,14 +65,37 @@ func lockFile(path string) (*os.File, error) {
 		owner, _ := os.ReadFile(path)
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w: %s is locked by process %s; stop it, or give this one another data_dir", ErrLocked, filepath.Dir(path), strings.TrimSpace(string(owner)))
+			return nil, fmt.Errorf("%w: %s", ErrLocked, lockedText(filepath.Dir(path), string(owner), command))
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	if err := f.Truncate(0); err == nil {
-		fmt.Fprintf(f, "%d\n", os.Getpid())
+		fmt.Fprintf(f, "%d %s\n", os.Getpid(), command)
 	}
 	return f, nil
+}
+
+// lockedText says who holds a directory's lock, as LOCK names it, and what the
+// command that wants it can do.
+func lockedText(dir, owner, command string) string {
+	process, holder, _ := strings.Cut(strings.TrimSpace(owner), " ")
+	if process == "" { // it has just taken the lock
+		return dir + " is locked by another process; try again"
+	}
+	if holder == "" {
+		holder = lockRun // of an older version, whose LOCK did not say
+	}
+	way := "it ends by itself: try again then"
+	switch {
+	case holder == lockRun && command == lockRun:
+		way = "stop it, or give this one another data_dir"
+	case holder == lockRun:
+		way = "stop it, or try again once it answers (tailwater status)"
+		if command == lockDrop {
+			way = "stop it first"
+		}
+	}
+	return fmt.Sprintf("%s is locked by process %s (%s); %s", dir, process, holder, way)
 }
 
 // format checks FORMAT, or writes it into a directory that has none of our data.

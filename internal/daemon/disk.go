@@ -7,18 +7,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diskMeter measures the data directory at most every few seconds.
+// diskMeter measures the data directory when asked, but spends at most a
+// twentieth of the time on it.
 type diskMeter struct {
-	mu   sync.Mutex
-	at   time.Time
-	used int64
+	mu      sync.Mutex
+	next    time.Time               // not measured before
+	measure func(path string) int64 // default diskUse
+	used    int64
 }
 
 func (m *diskMeter) use(path string) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if time.Since(m.at) > 5*time.Second {
-		m.used, m.at = diskUse(path), time.Now()
+	if m.measure == nil {
+		m.measure = diskUse
+	}
+	if began := time.Now(); !began.Before(m.next) {
+		m.used = m.measure(path)
+		end := time.Now()
+		m.next = end.Add(20 * end.Sub(began))
 	}
 	return m.used
 }

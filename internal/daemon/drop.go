@@ -31,7 +31,7 @@ func Drop(ctx context.Context, cfg *config.Config, r DropRequest, logger *slog.L
 	var dir *dataDir
 	if exists(filepath.Join(cfg.DataDir, "FORMAT")) { // else there is nothing of ours
 		var err error
-		if dir, err = openDataDir(cfg.DataDir, logger); err != nil {
+		if dir, err = openDataDir(cfg.DataDir, lockDrop, logger); err != nil {
 			return err
 		}
 		defer dir.close()

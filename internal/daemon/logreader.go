@@ -128,6 +128,9 @@ func wayOut(topic string) string {
 	view, isView := strings.CutPrefix(topic, change.TopicView)
 	switch {
 	case isView:
+		if plain, err := change.UnescapeName(view); err == nil {
+			view = plain
+		}
 		return "tailwater view rebuild " + view + " writes the view's records again"
 	case topic == "" || strings.HasPrefix(topic, "_"):
 		return "restore the file from a copy, or begin a new log: stop the daemon, tailwater drop --state --yes, tailwater run reads every table again"

@@ -22,7 +22,10 @@ import (
 )
 
 // Step is one thing that a run would do.
-type Step struct{ Action, Target, Detail string }
+type Step struct {
+	Action, Target, Detail string
+	Fix                    string // what mends it: SQL, one statement a line; "" for most
+}
 
 // Plan says what a run with cfg would do now. It connects to the sources and changes nothing.
 func Plan(ctx context.Context, cfg *config.Config, logger *slog.Logger) ([]Step, error) {
@@ -63,7 +66,7 @@ type planner struct {
 }
 
 func (p *planner) add(action, target, format string, args ...any) {
-	p.steps = append(p.steps, Step{action, target, fmt.Sprintf(format, args...)})
+	p.steps = append(p.steps, Step{Action: action, Target: target, Detail: fmt.Sprintf(format, args...)})
 }
 
 // readDataDir notes what an earlier run has left; there may be nothing.
@@ -158,7 +161,7 @@ func (p *planner) source(ctx context.Context, s *config.Source) error {
 		if problem.Warning {
 			action = "note"
 		}
-		p.add(action, strings.TrimSpace("source "+s.Name+" "+problem.Table), "%s %s", problem.Message, problem.Fix)
+		p.steps = append(p.steps, Step{action, strings.TrimSpace("source " + s.Name + " " + problem.Table), problem.Message, problem.Fix})
 	}
 	if !p.sources[s.Name] {
 		p.add("create", "source "+s.Name, "publication %s and replication slot %s at %s", s.Publication, s.Slot, s.Address)

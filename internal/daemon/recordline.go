@@ -239,12 +239,13 @@ func (p *recordPrinter) appendObject(dst []byte, row change.Row, current bool) (
 	return append(dst, '}'), unchanged, nil
 }
 
-// project brings the values of a row to another layout: columns keep their number, added ones take their default.
+// project brings the values of a row to another layout: columns keep their number,
+// added ones take their default. A column whose type has changed keeps its value as it was written.
 func project(from, to *change.Schema, values []change.Value) ([]change.Column, []change.Value, error) {
 	out := make([]change.Value, len(to.Columns))
 	for i := range to.Columns {
 		c := &to.Columns[i]
-		if j := from.ByNumber(c.Number); j >= 0 {
+		if j := from.ByAnyGeneration(c.Number); j >= 0 {
 			out[i] = values[j]
 		} else if c.HasDefault {
 			v, err := c.DefaultValue()

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 
 	"github.com/tailwater/tailwater/change"
-	"github.com/tailwater/tailwater/config"
 	"github.com/tailwater/tailwater/eventlog"
 	"github.com/tailwater/tailwater/eventlog/seglog"
 	"github.com/tailwater/tailwater/server"
@@ -74,28 +72,6 @@ func (l *LogReader) readRecords(ctx context.Context, q server.RecordQuery, fn fu
 		return r.onePartition(ctx, r.parts[0])
 	}
 	return r.transactions(ctx)
-}
-
-// matching returns the topics that a glob names; in it * also crosses dots.
-func matching(log eventlog.Log, glob string) ([]eventlog.Topic, error) {
-	var topics []eventlog.Topic
-	var names []string
-	for _, t := range log.Topics() {
-		names = append(names, t.Spec.Name)
-		if ok, err := path.Match(glob, t.Spec.Name); err != nil {
-			return nil, fmt.Errorf("%w: topic glob %q: %v", server.ErrBadRequest, glob, err)
-		} else if ok {
-			topics = append(topics, t)
-		}
-	}
-	if len(topics) > 0 {
-		return topics, nil
-	}
-	hint := "tailwater log topics lists them"
-	if s := config.Suggest(glob, names); s != "" {
-		hint = fmt.Sprintf("did you mean %q?", s)
-	}
-	return nil, fmt.Errorf("%w: no topic matches %q; %s", server.ErrNotFound, glob, hint)
 }
 
 // partitions returns the partitions that the query's partition and key leave.

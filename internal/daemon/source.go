@@ -31,6 +31,7 @@ type sourceRunner struct {
 	reason string
 	failed error         // for good
 	broken int64         // interruptions
+	behind time.Time     // what behindSince said when the source was last closed, or that time where it lacked nothing
 	opened chan struct{} // closed at the first success or final failure
 	once   sync.Once
 }
@@ -102,8 +103,12 @@ func (r *sourceRunner) stream(ctx context.Context) error {
 	r.once.Do(func() { close(r.opened) })
 	r.logger.Info("source streams")
 	err = r.ingest.Run(ctx, src)
+	at, known := r.behindSince(src.Stats(), true)
+	if known && at.IsZero() {
+		at = time.Now()
+	}
 	r.mu.Lock()
-	r.src = nil
+	r.src, r.behind = nil, at
 	r.mu.Unlock()
 	if cerr := src.Close(); cerr != nil && err == nil && ctx.Err() == nil {
 		err = cerr
@@ -153,8 +158,32 @@ func (r *sourceRunner) stats() (st connectors.SourceStats, state, reason string,
 	return st, state, reason, true
 }
 
+// behindSince is the commit time from which on the log may lack transactions of
+// the source; zero: it lacks none. While the source is not open nobody knows what
+// is committed there, so that it stays where it was, and the lag grows.
+func (r *sourceRunner) behindSince(st connectors.SourceStats, open bool) (at time.Time, known bool) {
+	if open {
+		if at := r.ingest.Waiting(); !at.IsZero() {
+			return at, true
+		}
+		if st.LagBytes == 0 {
+			return time.Time{}, true
+		}
+		if st.LagBytes > 0 && !st.LastCommit.IsZero() {
+			return st.LastCommit, true
+		}
+	}
+	r.mu.Lock()
+	at = r.behind
+	r.mu.Unlock()
+	if last, ok := r.log.SourceState(r.cfg.Name); at.IsZero() && ok && last.CommitTime > 0 {
+		at = time.UnixMicro(last.CommitTime)
+	}
+	return at, !at.IsZero()
+}
+
 func (r *sourceRunner) status() server.SourceStatus {
-	st, state, reason, _ := r.stats()
+	st, state, reason, open := r.stats()
 	s := server.SourceStatus{Name: r.cfg.Name, Kind: string(r.cfg.Kind), State: state, Reason: reason, Received: st.Received, Confirmed: st.Confirmed,
 		LagBytes: st.LagBytes, RetainedBytes: st.RetainedBytes, Rows: st.Rows}
 	r.mu.Lock()
@@ -165,8 +194,11 @@ func (r *sourceRunner) status() server.SourceStatus {
 			s.Durable = pos.Name
 		}
 	}
-	if st.LagBytes > 0 && !st.LastCommit.IsZero() {
-		s.LagSeconds = max(0, time.Since(st.LastCommit).Seconds())
+	switch at, known := r.behindSince(st, open); {
+	case !known:
+		s.LagSeconds = -1
+	case !at.IsZero():
+		s.LagSeconds = max(0, time.Since(at).Seconds())
 	}
 	for _, t := range st.Tables {
 		p := server.SnapshotStatus{Topic: t.Topic, Run: t.Run, State: t.State, Rows: t.Rows, Bytes: t.Bytes, Total: t.Total, ETASeconds: t.ETA.Seconds()}

@@ -32,7 +32,7 @@ func (d *Daemon) Status() server.Status {
 	d.mu.Unlock()
 	if v == nil {
 		for _, view := range d.cfg.Views {
-			s.Views = append(s.Views, server.ViewStatus{Name: view.Name, State: "waiting", Reason: building, Searchable: d.sinks.searcher(view) != nil})
+			s.Views = append(s.Views, server.ViewStatus{Name: view.Name, State: "waiting", Reason: building, LagSeconds: -1, Searchable: d.sinks.searcher(view) != nil})
 			s.Reasons = append(s.Reasons, fmt.Sprintf("view %q is waiting: %s", view.Name, building))
 		}
 	} else {
@@ -72,8 +72,12 @@ func (d *Daemon) viewStatus(s *server.Status, v *viewSet) {
 		}
 		st := server.ViewStatus{Name: x.Name, Fingerprint: x.Fingerprint, State: string(x.State), Reason: x.Reason, Documents: x.Documents, AppliedCSN: uint64(x.Applied), CompleteCSN: uint64(x.CompleteCSN),
 			Pending: x.Pending, Searchable: d.sinks.searcher(view) != nil}
-		if x.CompleteCSN < d.log.Frontier() && !x.LastCommit.IsZero() {
+		switch {
+		case x.CompleteCSN >= d.log.Frontier():
+		case !x.LastCommit.IsZero():
 			st.LagSeconds = max(0, time.Since(x.LastCommit).Seconds())
+		case x.State != viewLive: // no document has ever been made
+			st.LagSeconds = -1
 		}
 		s.Views = append(s.Views, st)
 		if x.State != viewLive {

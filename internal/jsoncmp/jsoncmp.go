@@ -24,25 +24,17 @@ func Canonical(doc []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var b strings.Builder
-	appendCanonical(&b, v)
-	return b.String(), nil
+	return string(appendValue(nil, v, expand)), nil
 }
 
-// Diff returns the paths at which two documents differ, each with both sides,
-// at most limit of them (0 = all). Nothing means that they are equal.
-func Diff(want, got []byte, limit int) ([]string, error) {
-	w, err := decode(want)
+// AppendExact appends the one spelling of a document whose numbers stay as they
+// are written: exponents, too.
+func AppendExact(dst, doc []byte) ([]byte, error) {
+	v, err := decode(doc)
 	if err != nil {
-		return nil, fmt.Errorf("read the wanted document: %w", err)
+		return dst, fmt.Errorf("no JSON: %w", err)
 	}
-	g, err := decode(got)
-	if err != nil {
-		return nil, fmt.Errorf("read the document found: %w", err)
-	}
-	d := differ{limit: limit}
-	d.compare("", w, g)
-	return d.found, nil
+	return appendValue(dst, v, asWritten), nil
 }
 
 func decode(doc []byte) (any, error) {
@@ -58,47 +50,53 @@ func decode(doc []byte) (any, error) {
 	return v, nil
 }
 
-func appendCanonical(b *strings.Builder, v any) {
+// appendValue appends the one spelling of a value; number spells its numbers.
+func appendValue(b []byte, v any, number func(string) string) []byte {
 	switch v := v.(type) {
 	case map[string]any:
-		b.WriteByte('{')
+		b = append(b, '{')
 		for i, k := range slices.Sorted(maps.Keys(v)) {
 			if i > 0 {
-				b.WriteByte(',')
+				b = append(b, ',')
 			}
-			appendString(b, k)
-			b.WriteByte(':')
-			appendCanonical(b, v[k])
+			b = append(appendString(b, k), ':')
+			b = appendValue(b, v[k], number)
 		}
-		b.WriteByte('}')
+		return append(b, '}')
 	case []any:
-		b.WriteByte('[')
+		b = append(b, '[')
 		for i, e := range v {
 			if i > 0 {
-				b.WriteByte(',')
+				b = append(b, ',')
 			}
-			appendCanonical(b, e)
+			b = appendValue(b, e, number)
 		}
-		b.WriteByte(']')
+		return append(b, ']')
 	case json.Number:
-		b.WriteString(canonicalNumber(v.String()))
+		return append(b, number(v.String())...)
 	case string:
-		appendString(b, v)
+		return appendString(b, v)
 	case bool:
-		b.WriteString(strconv.FormatBool(v))
-	case nil:
-		b.WriteString("null")
+		return strconv.AppendBool(b, v)
 	}
+	return append(b, "null"...)
 }
 
-func appendString(b *strings.Builder, s string) {
-	q, _ := json.Marshal(s) // a string always marshals
-	b.Write(q)
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f || strings.IndexByte(`"\<>&`, c) >= 0 {
+			q, _ := json.Marshal(s) // a string always marshals
+			return append(b, q...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
 }
 
-// canonicalNumber expands an exponent: 1.5e+3 becomes 1500, 25e-4 becomes
+func asWritten(tok string) string { return tok }
+
+// expand expands an exponent: 1.5e+3 becomes 1500, 25e-4 becomes
 // 0.0025. Tokens without one are returned as they are.
-func canonicalNumber(tok string) string {
+func expand(tok string) string {
 	mantissa, expText, has := cutExponent(tok)
 	if !has {
 		return tok
@@ -135,81 +133,4 @@ func cutExponent(tok string) (mantissa, exp string, has bool) {
 		return tok, "", false
 	}
 	return tok[:i], tok[i+1:], true
-}
-
-// differ collects differences in document order.
-type differ struct {
-	limit int
-	found []string
-}
-
-func (d *differ) full() bool { return d.limit > 0 && len(d.found) >= d.limit }
-
-func (d *differ) add(path string, want, got string) {
-	if path == "" {
-		path = "(document)"
-	}
-	if !d.full() {
-		d.found = append(d.found, fmt.Sprintf("%s: want %s, found %s", path, want, got))
-	}
-}
-
-func (d *differ) compare(path string, want, got any) {
-	if d.full() {
-		return
-	}
-	switch w := want.(type) {
-	case map[string]any:
-		if g, ok := got.(map[string]any); ok {
-			d.objects(path, w, g)
-			return
-		}
-	case []any:
-		if g, ok := got.([]any); ok {
-			d.lists(path, w, g)
-			return
-		}
-	}
-	w, g := text(want), text(got)
-	if w != g {
-		d.add(path, w, g)
-	}
-}
-
-func (d *differ) objects(path string, want, got map[string]any) {
-	names := slices.Collect(maps.Keys(want))
-	for k := range got {
-		if _, both := want[k]; !both {
-			names = append(names, k)
-		}
-	}
-	slices.Sort(names)
-	for _, k := range names {
-		p := strings.TrimPrefix(path+"."+k, ".")
-		w, inWant := want[k]
-		g, inGot := got[k]
-		switch {
-		case !inWant:
-			d.add(p, "nothing", text(g))
-		case !inGot:
-			d.add(p, text(w), "nothing")
-		default:
-			d.compare(p, w, g)
-		}
-	}
-}
-
-func (d *differ) lists(path string, want, got []any) {
-	for i := range min(len(want), len(got)) {
-		d.compare(path+"["+strconv.Itoa(i)+"]", want[i], got[i])
-	}
-	if len(want) != len(got) {
-		d.add(path, strconv.Itoa(len(want))+" elements", strconv.Itoa(len(got)))
-	}
-}
-
-func text(v any) string {
-	var b strings.Builder
-	appendCanonical(&b, v)
-	return b.String()
 }

@@ -60,3 +60,46 @@ func TestDiffLimit(t *testing.T) {
 		t.Errorf("Diff with limit 2 = %q, %v", got, err)
 	}
 }
+
+func TestPaths(t *testing.T) {
+	for _, tt := range []struct {
+		want, got string
+		paths     []string
+	}{
+		{`{"a":{"b":[1,{"c":2}]}}`, `{"a":{"b":[1,{"c":3}]}}`, []string{"a.b[1].c"}},
+		{`{"a":[1,2]}`, `{"a":[1]}`, []string{"a[1]"}},
+		{`{"a":[1]}`, `{"a":{"b":1}}`, []string{"a"}},
+		{`{"a":1}`, `{"a":"1"}`, []string{"a"}},
+		{`{"a":1.0}`, `{"a":1.00}`, []string{"a"}},
+		{`{"a":1e3}`, `{"a":1000}`, []string{"a"}},
+		{`{"a":null,"b":false}`, `{"b":null}`, []string{"a", "b"}},
+		{`[1]`, `{}`, []string{""}},
+		{`[1]`, `no JSON`, []string{""}},
+		{`[]`, `[1,2]`, []string{"[0]", "[1]"}},
+		{`{".a":{"b":1}}`, `{".a":{"b":2}}`, []string{".a.b"}},
+		{`{"a":"\u0041<"}`, `{"a":"A\u003c"}`, nil},
+		{`{"a":"x"}`, `{"a":"x"}`, nil},
+	} {
+		got, err := Paths([]byte(tt.want), []byte(tt.got), 0)
+		if err != nil || !slices.Equal(got, tt.paths) {
+			t.Errorf("Paths(%s, %s) = %q, %v; want %q", tt.want, tt.got, got, err, tt.paths)
+		}
+	}
+}
+
+// FuzzExact: AppendExact and Paths agree on what is equal.
+func FuzzExact(f *testing.F) {
+	f.Add(`{"a":1,"b":"x"}`, `{"b":"\u0078","a":1}`)
+	f.Add(`[1.0]`, `[1.00]`)
+	f.Fuzz(func(t *testing.T, a, b string) {
+		ca, errA := AppendExact(nil, []byte(a))
+		cb, errB := AppendExact(nil, []byte(b))
+		if errA != nil || errB != nil {
+			return
+		}
+		paths, err := Paths([]byte(a), []byte(b), 0)
+		if err != nil || (len(paths) == 0) != (string(ca) == string(cb)) {
+			t.Errorf("%q and %q: canonical %q and %q, paths %q, %v", a, b, ca, cb, paths, err)
+		}
+	})
+}

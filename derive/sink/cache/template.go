@@ -7,6 +7,7 @@ import (
 
 	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/derive/sink"
+	"github.com/tailwater/tailwater/internal/keytemplate"
 )
 
 // DefaultTemplate is the key of a view that says nothing: VIEW:{id}.
@@ -28,31 +29,21 @@ const wholeID = -1
 
 // parseTemplate reads a template over the columns of a view's key.
 func parseTemplate(text string, key []sink.KeyColumn) (*template, error) {
+	parts, err := keytemplate.Parse(text, func(name string) (string, bool) { return keytemplate.Unquote(name), name != "" })
+	if err != nil {
+		return nil, fmt.Errorf("key template %q: %w; write {{ or }} for a literal brace", text, err)
+	}
 	t := &template{texts: []string{""}, names: len(key)}
-	rest := text
-	for rest != "" {
-		i := strings.IndexAny(rest, "{}")
-		if i < 0 {
-			t.texts[len(t.texts)-1] += rest
-			break
-		}
-		t.texts[len(t.texts)-1] += rest[:i]
-		brace := rest[i]
-		rest = rest[i+1:]
-		if rest != "" && rest[0] == brace {
-			t.texts[len(t.texts)-1] += string(brace)
-			rest = rest[1:]
+	for _, p := range parts {
+		if p.Field == "" {
+			t.texts[len(t.texts)-1] += p.Text
 			continue
 		}
-		end := strings.IndexByte(rest, '}')
-		if brace == '}' || end < 0 {
-			return nil, fmt.Errorf("key template %q: a lone brace; write {{ or }} for a literal one", text)
-		}
-		field, err := fieldIndex(text, rest[:end], key)
+		field, err := fieldIndex(text, p.Field, key)
 		if err != nil {
 			return nil, err
 		}
-		t.fields, t.texts, rest = append(t.fields, field), append(t.texts, ""), rest[end+1:]
+		t.fields, t.texts = append(t.fields, field), append(t.texts, "")
 	}
 	if len(key) > 1 && len(t.fields) == 1 && t.fields[0] >= 0 && key[t.fields[0]].Name == "id" {
 		t.fields[0] = wholeID // one column of several would be no key

@@ -44,6 +44,7 @@ func TestTemplate(t *testing.T) {
 		{"{{x}}:{id}*", columns("id"), []string{"1"}, "{x}:1*", `{x}:*\*`},
 		{"o:{region}:{id}", columns("region", "id"), []string{`e:u\`, "a:b"}, `o:e\:u\\:a:b`, "o:*:*"},
 		{"o:{id}/{region}", columns("region", "id"), []string{"eu", "5/6"}, `o:5\/6/eu`, "o:*/*"},
+		{`p:{"stock keeping"}`, columns("stock keeping"), []string{"a"}, "p:a", "p:*"},
 		{"v:{id}", columns("a", "b"), []string{"x", "y"}, "v:x|y", "v:*"},
 		{"v:{id}", columns("region", "id"), []string{"x", "y"}, "v:x|y", "v:*"},
 		{DefaultTemplate("my{view}"), columns("id"), []string{"1"}, "my{view}:1", "my{view}:*"},
@@ -87,8 +88,8 @@ func TestTemplateErrors(t *testing.T) {
 		{"o:{region}", "{id}"},
 		{"o:{name}", "{name} is no column"},
 		{`o:{region}\{id}`, "backslash"},
-		{"o:{id", "lone brace"},
-		{"o:id}", "lone brace"},
+		{"o:{id", "a { without its }"},
+		{"o:id}", "a } without its {"},
 	} {
 		if _, err := parseTemplate(tt.text, columns("region", "id")); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v; want %q in it", tt.text, err, tt.want)
