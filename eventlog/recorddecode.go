@@ -120,6 +120,22 @@ func (it *RecordIter) Next(r *Record) (bool, error) {
 	return it.any(r)
 }
 
+// Skip passes over records below an offset, of which it reads length and offset
+// only. It may stop before: Next tells what is there.
+func (it *RecordIter) Skip(below Offset) {
+	for it.left > 0 && len(it.rest) >= usualSlack {
+		b := it.rest
+		size, i := shortUvarint(binary.LittleEndian.Uint64(b))
+		_, n := shortUvarint(binary.LittleEndian.Uint64(b[i+1:])) // the time, behind the attributes
+		delta, n2 := shortUvarint(binary.LittleEndian.Uint64(b[i+1+n:]))
+		offset, end := it.b.Base+Offset(unzigzag(delta)), i+int(size>>1)
+		if i*n*n2 == 0 || size&1 != 0 || end > len(b) || offset <= it.last || offset >= below {
+			return
+		}
+		it.rest, it.left, it.last = b[end:], it.left-1, offset
+	}
+}
+
 // any reads a record of any shape, or says what is wrong with it.
 func (it *RecordIter) any(r *Record) (bool, error) {
 	if it.left == 0 {
