@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/tailwater/tailwater/eventlog"
@@ -142,6 +143,38 @@ func TestReplayAllocations(t *testing.T) {
 		if err := l.SealAll(context.Background()); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestSeekMemory: a seek into the journal reads a group into memory that another has used.
+func TestSeekMemory(t *testing.T) {
+	l, top := benchLogAt(t, Options{TailBytes: 1})
+	for range 3 {
+		if err := l.Append(context.Background(), benchGroup(top, 8, 500)); err != nil { // 1 MB
+			t.Fatal(err)
+		}
+	}
+	seek := func(at eventlog.Offset) {
+		r, err := l.ReadPartition(top.ID, 0, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec, ok, err := r.Next(); !ok || err != nil || rec.Offset != at {
+			t.Fatalf("from %d: offset %d, %v, %v", at, rec.Offset, ok, err)
+		}
+		r.Close()
+	}
+	const seeks = 40
+	end := l.EndOffsets(top.ID)[0]
+	seek(end / 2)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for n := range eventlog.Offset(seeks) {
+		seek(n * end / seeks)
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / seeks; each > 100_000 {
+		t.Errorf("a seek allocates %d bytes", each)
 	}
 }
 
