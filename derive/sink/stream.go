@@ -11,7 +11,7 @@ import (
 
 // stream sends what the topic holds behind the cursor, for as long as it can.
 func (s *session) stream(ctx context.Context) error {
-	spec := eventlog.ReadSpec{Topics: []eventlog.TopicID{s.topic.ID}, Outputs: true}
+	spec := eventlog.ReadSpec{Topics: []eventlog.TopicID{s.topic.ID}, Outputs: true, Pieces: true}
 	if s.cur.phase == phaseResend {
 		spec.After = s.cur.after
 	} else {
