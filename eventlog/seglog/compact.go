@@ -174,7 +174,10 @@ func (c *compaction) pass() (more bool, err error) {
 		return false, err
 	}
 	next := cleanState{offset: min(c.end, c.heldAt), tombstone: c.oldest}
-	if c.heldAt < c.end {
+	switch {
+	case c.end < c.clean.covers:
+		next.covers = c.clean.covers // it knows nothing of what is held there
+	case c.heldAt < c.end:
 		next.covers = c.end
 	}
 	if next != c.clean {
