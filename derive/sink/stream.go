@@ -226,7 +226,7 @@ func (s *session) upkeep(ctx context.Context) error {
 	s.mu.Lock()
 	asked := s.asked
 	s.mu.Unlock()
-	if asked {
+	if asked || s.wasLetGo() { // nothing may be said to be reached
 		return errAgain
 	}
 	due := s.reachedRequests()
