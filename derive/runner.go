@@ -229,7 +229,7 @@ func (r *Runner) reopen(ids []eventlog.TopicID, byTopic map[eventlog.TopicID]*so
 	if err := r.holdTables(); err != nil {
 		return err
 	}
-	reader, err := r.log.Read(eventlog.ReadSpec{Topics: ids, After: r.applied})
+	reader, err := r.log.Read(eventlog.ReadSpec{Topics: ids, After: r.applied, Pieces: true})
 	if err != nil {
 		return fmt.Errorf("read the log behind %d: %w", r.applied, err)
 	}

@@ -346,10 +346,22 @@ func (m *MemLog) SetCursor(consumer string, c *eventlog.Cursor) error {
 		return eventlog.ErrClosed
 	case c == nil:
 		delete(m.cursors, consumer)
+	case m.cursors[consumer].LetGo:
+		return fmt.Errorf("set cursor of %q: %w", consumer, eventlog.ErrLetGo)
 	default:
-		m.cursors[consumer] = eventlog.Cursor{Topics: slices.Clone(c.Topics), Passed: c.Passed, Values: c.Values}
+		m.cursors[consumer] = eventlog.Cursor{Topics: slices.Clone(c.Topics), Passed: c.Passed, Values: c.Values, Rebuilds: c.Rebuilds}
 	}
 	return nil
+}
+
+// LetGo lets a consumer's cursor go, as a full log does.
+func (m *MemLog) LetGo(consumer string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c, ok := m.cursors[consumer]; ok {
+		c.LetGo = true
+		m.cursors[consumer] = c
+	}
 }
 
 // Cursors returns all cursors.

@@ -137,8 +137,11 @@ func TestReplayAllocations(t *testing.T) {
 		if n := testing.AllocsPerRun(3, func() { readPartitions(t, l, top, records) }); n > 2000 {
 			t.Errorf("%s by partition: %v allocations for %d records", where, n, records)
 		}
-		if n := testing.AllocsPerRun(3, func() { readTransactions(t, l, records) }); n > 2000 {
-			t.Errorf("%s by transaction: %v allocations for %d records", where, n, records)
+		for _, pieces := range []bool{false, true} {
+			spec := eventlog.ReadSpec{Pieces: pieces}
+			if n := testing.AllocsPerRun(3, func() { readTransactions(t, l, spec, records) }); n > 2000 {
+				t.Errorf("%s by transaction, pieces %v: %v allocations for %d records", where, pieces, n, records)
+			}
 		}
 		if err := l.SealAll(context.Background()); err != nil {
 			t.Fatal(err)
@@ -202,8 +205,8 @@ func readPartitions(t *testing.T, l *Log, top eventlog.Topic, want int) {
 	}
 }
 
-func readTransactions(t *testing.T, l *Log, want int) {
-	r, err := l.Read(eventlog.ReadSpec{})
+func readTransactions(t *testing.T, l *Log, spec eventlog.ReadSpec, want int) {
+	r, err := l.Read(spec)
 	if err != nil {
 		t.Fatal(err)
 	}

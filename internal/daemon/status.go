@@ -3,10 +3,12 @@ package daemon
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tailwater/tailwater/config"
 	"github.com/tailwater/tailwater/derive"
+	"github.com/tailwater/tailwater/derive/sink"
 	"github.com/tailwater/tailwater/server"
 )
 
@@ -59,7 +61,7 @@ func (d *Daemon) logStatus() server.LogStatus {
 	if st.DirtySince > 0 {
 		age = max(0, time.Since(time.UnixMicro(st.DirtySince)).Seconds())
 	}
-	return server.LogStatus{Compactions: st.Compactions, Removed: st.Removed, DirtyBytes: st.DirtyBytes, DirtySeconds: age, Damaged: len(st.Damaged),
+	return server.LogStatus{Laggard: laggard(st.Laggard), Compactions: st.Compactions, Removed: st.Removed, DirtyBytes: st.DirtyBytes, DirtySeconds: age, Damaged: len(st.Damaged),
 		FrontierCSN: uint64(st.Frontier), AppendedBytes: st.AppendedBytes, JournalBytes: st.JournalBytes, SegmentBytes: st.SegmentBytes,
 		DiskBytes: d.disk.use(d.dir.path), QuotaBytes: quota(int64(d.cfg.Log.Quota), d.dir.path), Topics: len(st.Topics)}
 }
@@ -84,10 +86,15 @@ func (d *Daemon) viewStatus(s *server.Status, v *viewSet) {
 			s.Reasons = append(s.Reasons, fmt.Sprintf("view %q is %s", x.Name, withReason(string(x.State), x.Reason)))
 		}
 	}
+	cursors := d.log.Cursors()
 	for _, w := range v.list() {
 		x := w.Stats()
 		st := server.SinkStatus{Sink: w.sink, View: w.view, State: x.State, Reason: x.Reason, Written: x.Written, Stale: x.Stale, Rejected: x.Rejected,
 			Retries: x.Retries, LagRecords: x.LagRecords, LagSeconds: x.LagSeconds, DeadLetters: x.DeadLetters}
+		if cursors[sink.CheckpointName(w.sink, w.view)].LetGo {
+			st.NeedsRebuild = true
+			st.Reason = strings.TrimSuffix("needs rebuild, the log was full and could not keep the deletes that it has not seen; "+x.Reason, "; ")
+		}
 		s.Sinks = append(s.Sinks, st)
 	}
 	slices.SortFunc(s.Sinks, func(a, b server.SinkStatus) int {

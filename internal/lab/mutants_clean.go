@@ -17,8 +17,43 @@ var cleanMutants = []mutant{
 	},
 	{
 		"tombstone-goes-above-the-clean-mark", "eventlog/seglog/compact.go",
-		"return r.Offset < c.clean.offset && c.end >= c.clean.covers && r.CSN", "return r.CSN",
+		"return r.Offset < c.clean.offset && c.end >= c.clean.covers &&\n\t\tc.now", "return c.now",
 		seglogDir, "TestCompactionModel|TestB089StaleVersionStaysAway",
+	},
+	{
+		"tombstone-goes-in-a-pass-that-does-not-look-far-enough", "eventlog/seglog/compact.go",
+		"c.end >= c.clean.covers &&\n", "true &&\n",
+		seglogDir, "TestTombstoneOverHeldValues",
+	},
+	{
+		"shorter-pass-forgets-what-is-held", "eventlog/seglog/compact.go",
+		"case c.end < c.clean.covers:", "case false:",
+		seglogDir, "TestTombstoneOverHeldValues",
+	},
+	{
+		"let-go-cursor-still-holds", "eventlog/seglog/cursor.go",
+		"if c.LetGo || !slices.Contains(c.Topics, topic) {", "if !slices.Contains(c.Topics, topic) {",
+		seglogDir, "TestLaggardIsLetGo",
+	},
+	{
+		"let-go-cursor-moves-on", "eventlog/seglog/laggard.go",
+		"if c == nil || !l.Cursors()[consumer].LetGo {", "if true {",
+		seglogDir, "TestLaggardIsLetGo",
+	},
+	{
+		"consumer-is-let-go-in-vain", "eventlog/seglog/laggard.go",
+		"if need > 0 || len(list) == 0 {", "if len(list) == 0 {",
+		seglogDir, "TestLaggardsStay",
+	},
+	{
+		"views-are-let-go", "eventlog/seglog/laggard.go",
+		"h.anew = h.anew && c.Rebuilds", "h.anew = h.anew || c.Rebuilds",
+		seglogDir, "TestLaggardIsNamed",
+	},
+	{
+		"let-go-sink-goes-on", "derive/sink/decide.go",
+		"if s.wasLetGo() {", "if false {",
+		"derive/sink", "TestLetGoIsBuiltAnew|TestModel",
 	},
 	{
 		"tombstone-goes-before-its-retention", "eventlog/seglog/compact.go",
