@@ -255,7 +255,7 @@ func runModel(t *testing.T, seed uint64, batch int) {
 	m.opts.InlineLimit = 1 + m.rng.IntN(4)
 	m.opts.DrainRoots = 1 + m.rng.IntN(5)
 	if m.rng.IntN(2) == 0 {
-		m.opts.MaxBatchBytes = 1 + m.rng.IntN(200)
+		m.opts.MaxBatchBytes = 1 + m.rng.IntN(30*batch)
 	}
 	for range 20 {
 		m.transaction()
