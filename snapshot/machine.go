@@ -245,7 +245,7 @@ func (m *Machine) Next() (Action, error) {
 			if m.current = m.choose(); m.current == nil {
 				return Action{}, nil
 			}
-		case r.window == nil && r.drop:
+		case r.window == nil && (r.drop || r.keys == nil && m.table(r.topic).paused):
 			m.current = nil
 		case r.window == nil:
 			if m.hold || m.table(r.topic).hold {

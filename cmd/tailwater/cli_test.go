@@ -206,11 +206,14 @@ func (f *fake) Verify(_ context.Context, view, sink string) (json.RawMessage, bo
 	return json.RawMessage(f.report), false, nil
 }
 
-func (f *fake) Snapshot(_ context.Context, table, where string) (string, error) {
-	if table != "shop.public.orders" {
-		return "", fmt.Errorf("%w: no table %q", server.ErrNotFound, table)
+func (f *fake) Snapshot(_ context.Context, r server.SnapshotRequest) (string, error) {
+	if r.Table != "shop.public.orders" && (r.Table != "" || r.Action == "") {
+		return "", fmt.Errorf("%w: no table %q", server.ErrNotFound, r.Table)
 	}
-	return "reads " + table + " where " + where, nil
+	if r.Action != "" {
+		return r.Action + " of " + r.Table, nil
+	}
+	return "reads " + r.Table + " where " + r.Where, nil
 }
 
 func sampleStatus() server.Status {

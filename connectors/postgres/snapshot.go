@@ -90,7 +90,7 @@ func (c *snapshots) restore() error {
 		}
 	}
 	c.holdBack()
-	return nil
+	return c.restorePaused()
 }
 
 func (c *snapshots) recall(r connectors.RecentTx) error {
@@ -140,7 +140,7 @@ func (c *snapshots) beginDue() {
 		switch {
 		case c.start.added[t.oid] && st.Run > 0:
 		case st.Run == 0 && !c.start.options.Snapshot.Never:
-		case st.Run > 0 && !st.Running && st.Mark.Run < st.Run: // its newest run was given up
+		case st.Due:
 		default:
 			continue
 		}
@@ -168,7 +168,8 @@ func (c *snapshots) Snapshot(topic, where string) error {
 	if c.m.Table(topic).Running {
 		return fmt.Errorf("a snapshot of table %s is running", topic)
 	}
-	s := snapshot.Start{Topic: topic, Where: where, Total: c.tables[topic].rows}
+	// A run that views wait for and that was stopped is made up for.
+	s := snapshot.Start{Topic: topic, Where: where, Floor: where == "" && c.m.Table(topic).Due, Total: c.tables[topic].rows}
 	if where != "" {
 		// A part of the table does not mend what changed its storage: that is
 		// looked for first.
@@ -289,6 +290,10 @@ func (c *snapshots) Progress() []connectors.TableProgress {
 		switch {
 		case st.Run == 0 && !c.start.options.Snapshot.Never:
 			p.State = "waiting"
+		case st.Running && st.Paused && !st.Complete:
+			p.State = "paused"
+		case st.Due:
+			p.State = "stopped"
 		case st.Running && !st.Read:
 			p.State = "waiting"
 		case st.Running:

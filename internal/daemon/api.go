@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
-	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/derive"
 	"github.com/tailwater/tailwater/server"
 )
@@ -83,38 +81,6 @@ func (d *Daemon) Search(ctx context.Context, view, query string, limit, offset i
 		res.Hits = append(res.Hits, server.Hit{ID: h.ID, Score: h.Score, Doc: json.RawMessage(h.Doc)})
 	}
 	return res, nil
-}
-
-// snapshotter is a Source that can read a table again.
-type snapshotter interface {
-	Snapshot(topic, where string) error
-}
-
-// Snapshot begins an ad-hoc snapshot of a table: SOURCE.SCHEMA.TABLE, or
-// SCHEMA.TABLE where there is one source.
-func (d *Daemon) Snapshot(_ context.Context, table, where string) (string, error) {
-	for _, r := range d.sources {
-		topic := table
-		if !strings.HasPrefix(table, change.EscapeName(r.cfg.Name)+".") && !strings.HasPrefix(table, r.cfg.Name+".") {
-			if len(d.sources) > 1 {
-				continue
-			}
-			topic = change.EscapeName(r.cfg.Name) + "." + table
-		}
-		topic = escaped(d.log, topic)
-		r.mu.Lock()
-		src := r.src
-		r.mu.Unlock()
-		s, ok := src.(snapshotter)
-		if !ok {
-			return "", fmt.Errorf("%w: source %q is not connected", server.ErrUnavailable, r.cfg.Name)
-		}
-		if err := s.Snapshot(topic, where); err != nil {
-			return "", fmt.Errorf("%w: %v", server.ErrBadRequest, err)
-		}
-		return "snapshot of " + topic + " begins; tailwater snapshot list shows how far it is", nil
-	}
-	return "", fmt.Errorf("%w: name the table as SOURCE.SCHEMA.TABLE, not %q", server.ErrBadRequest, table)
 }
 
 // Rebuild makes the view's sinks take every document again. If the view's topic is
