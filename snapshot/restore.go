@@ -103,9 +103,9 @@ type Status struct {
 	// captured no more since its last.
 	Due    bool
 	Paused bool
-	Owed     int  // keys to read again, requests included
-	Mark     change.SnapshotMark
-	Cursor   []byte // the connector's state: of the running run, else of the last finished one
+	Owed   int // keys to read again, requests included
+	Mark   change.SnapshotMark
+	Cursor []byte // the connector's state: of the running run, else of the last finished one
 }
 
 // Table returns the status of a table.
