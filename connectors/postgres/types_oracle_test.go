@@ -1,6 +1,9 @@
 package postgres
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // oracles write a value's canonical JSON by the server's own means, X being the
 // value: to_json where TYPES.md follows it, else from the value's parts.
@@ -19,7 +22,7 @@ var oracles = map[string]string{
 	"timestamp":   timestampOracle("X", ""),
 	"timestamptz": timestampOracle("(X AT TIME ZONE 'UTC')", "Z"),
 	"timetz":      `to_json(regexp_replace(X::text, '([+-]\d\d)$', '\1:00'))::text`,
-	"multirange":  "(SELECT '[' || coalesce(string_agg(to_json(r)::text, ','), '') || ']' FROM unnest(X) r)",
+	"multirange":  "CASE WHEN X IS NOT NULL THEN (SELECT '[' || coalesce(string_agg(to_json(r)::text, ','), '') || ']' FROM unnest(X) r) END",
 	"hstore":      "hs.hstore_to_json(X)::text",
 }
 
@@ -59,4 +62,18 @@ func replaceWord(text, word, by string) string {
 
 func replaceN(text, name string) string {
 	return strings.NewReplacer("ext.N", "ext."+name).Replace(text)
+}
+
+// sameFloat reports whether two texts are the same float of that width and ours
+// is the shorter one: the server does not take the shortest digits where they
+// lie half-way between two floats, though they are read back as the right one.
+func sameFloat(ours, servers, typ string) bool {
+	bits := 64
+	if typ == "float4" {
+		bits = 32
+	}
+	a, err1 := strconv.ParseFloat(ours, bits)
+	b, err2 := strconv.ParseFloat(servers, bits)
+	digits := func(s string) int { return len(strings.TrimRight(strings.Trim(s, "-"), "0")) }
+	return err1 == nil && err2 == nil && a == b && digits(ours) < digits(servers)
 }
