@@ -113,6 +113,8 @@ var jsonCases = []struct {
 	{num("1.10"), "1.10"}, {num("NaN"), `"NaN"`}, {num("-Infinity"), `"-Infinity"`},
 	{Float32(0.1), "0.1"}, {Float32(16777217), "16777216"}, {Float32(123456789), "123456790"}, {Float64(5e-324), "5e-324"},
 	{Float64(math.MaxFloat64), "1.7976931348623157e+308"}, {Float64(1e21), "1e+21"}, {Float64(1e20), "100000000000000000000"}, {Float64(1e-7), "1e-7"}, {Float64(0.000001), "0.000001"},
+	{Float32(1e21), "1e+21"}, {Float32(1e20), "100000000000000000000"}, {Float32(1e-6), "0.000001"}, {Float32(1e-7), "1e-7"}, {Float32(-1.5e-5), "-0.000015"}, {Float64(9.999999e-7), "9.999999e-7"},
+	{Float64(1.2345e300), "1.2345e+300"}, {Float64(999999999999999900000), "999999999999999900000"}, {Float32(math.SmallestNonzeroFloat32), "1e-45"},
 	{Float64(math.Copysign(0, -1)), "-0"}, {Float64(math.NaN()), `"NaN"`}, {Float64(math.Inf(1)), `"Infinity"`},
 	{Text("a\"\\\n\x01<>&\u2028é"), "\"a\\\"\\\\\\n\\u0001<>&\u2028é\""}, {Bytes([]byte{0, 0xFF, 0x10}), `"AP8Q"`},
 	{Date(DaysFromCivil(2020, 2, 29)), `"2020-02-29"`}, {Date(DaysFromCivil(-43, 3, 15)), `"-0043-03-15"`}, {Date(DaysFromCivil(5874897, 12, 31)), `"+5874897-12-31"`},

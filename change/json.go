@@ -1,6 +1,7 @@
 package change
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"math"
@@ -80,17 +81,25 @@ func appendFloatText(dst []byte, f float64, bits int) []byte {
 	case math.IsInf(f, -1):
 		return append(dst, "-Infinity"...)
 	}
-	abs := math.Abs(f)
-	if abs == 0 || abs >= 1e-6 && abs < 1e21 {
+	if abs := math.Abs(f); abs == 0 || abs >= 1e-5 && abs < 1e20 {
 		return strconv.AppendFloat(dst, f, 'f', -1, bits)
 	}
 	start := len(dst)
 	dst = strconv.AppendFloat(dst, f, 'e', -1, bits)
-	// Go writes e-07, ECMAScript e-7.
-	for i := len(dst) - 1; i > start; i-- {
-		if dst[i] == 'e' && len(dst) == i+4 && dst[i+2] == '0' {
-			return append(dst[:i+2], dst[i+3])
-		}
+	// The layout goes by the exponent of these digits, not by f: the float32 1e21 is less than 1e21.
+	mark := start + bytes.LastIndexByte(dst[start:], 'e')
+	exp := 0
+	for _, c := range dst[mark+2:] {
+		exp = exp*10 + int(c-'0')
+	}
+	if dst[mark+1] == '-' {
+		exp = -exp
+	}
+	switch {
+	case exp >= -6 && exp < 21:
+		return strconv.AppendFloat(dst[:start], f, 'f', -1, bits)
+	case len(dst) == mark+4 && dst[mark+2] == '0': // Go writes e-07, ECMAScript e-7
+		return append(dst[:mark+2], dst[mark+3])
 	}
 	return dst
 }

@@ -339,11 +339,11 @@ func newestGeneration(s *change.Schema, attnum uint32) *change.Column {
 // sameValues reports whether a change from one type to the other leaves every
 // stored value as it is.
 func sameValues(old, now *change.Column) bool {
+	if old.Kind != now.Kind { // also of the same type, where we have learned to read it since
+		return false
+	}
 	if old.SourceType == now.SourceType {
 		return true
-	}
-	if old.Kind != now.Kind {
-		return false
 	}
 	from, fromMod := splitType(old.SourceType)
 	to, toMod := splitType(now.SourceType)

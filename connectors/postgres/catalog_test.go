@@ -38,6 +38,9 @@ func TestV12SameValues(t *testing.T) {
 	if sameValues(&change.Column{Kind: change.KindInt, SourceType: "domain"}, &change.Column{Kind: change.KindText, SourceType: "domain2"}) {
 		t.Error("values of another kind are the same")
 	}
+	if sameValues(&change.Column{Kind: change.KindText, SourceType: "geometry"}, &change.Column{Kind: change.KindJSON, SourceType: "geometry"}) {
+		t.Error("values of a type that is read as another kind now are the same")
+	}
 }
 
 // TestV12Generation: a retyped column has another number, also after a restart

@@ -167,9 +167,10 @@ func (c *Connector) start(ctx context.Context, h connectors.History, schemas map
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", o.Source, err)
 	}
-	folded := &survey{}
-	folded.warnFolded(ctx, sql, tables)
-	c.warn(folded.problems)
+	values := &survey{}
+	values.warnUnknown(tables)
+	values.warnFolded(ctx, sql, tables)
+	c.warn(values.problems)
 	var oids []uint32
 	for _, t := range tables {
 		oids = append(oids, t.oid)

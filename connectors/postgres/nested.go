@@ -47,7 +47,6 @@ type arrayParser struct {
 	in, out []byte
 	elem    *typeInfo
 	delim   byte
-	scratch []byte
 }
 
 func (a *arrayParser) next() byte {
@@ -91,11 +90,11 @@ func (a *arrayParser) array(depth int) error {
 
 func (a *arrayParser) element() (err error) {
 	if a.next() == '"' {
-		a.scratch, a.in, err = unquote(a.scratch[:0], a.in, false)
-		if err != nil {
+		start := len(a.out)
+		if a.out, a.in, err = unquote(a.out, a.in, false); err != nil {
 			return errArray
 		}
-		a.out, err = a.elem.appendJSON(a.out, a.scratch)
+		a.out, err = a.elem.replaceJSON(a.out, start)
 		return err
 	}
 	end := 0
@@ -151,7 +150,6 @@ func recordDecoder(attrs []attribute) appendFunc {
 			return nil, errRecord
 		}
 		dst, text = append(dst, '{'), text[1:]
-		var scratch []byte
 		for i := range attrs {
 			if i > 0 {
 				if len(text) == 0 || text[0] != ',' {
@@ -160,16 +158,17 @@ func recordDecoder(attrs []attribute) appendFunc {
 				dst, text = append(dst, ','), text[1:]
 			}
 			dst = append(change.AppendJSONString(dst, attrs[i].name), ':')
-			field, null, rest, err := recordField(scratch[:0], text)
-			if err != nil {
+			at := len(dst)
+			var null bool
+			var err error
+			if dst, null, text, err = recordField(dst, text); err != nil {
 				return nil, err
 			}
-			scratch, text = field, rest
 			if null {
 				dst = append(dst, "null"...)
 				continue
 			}
-			if dst, err = attrs[i].typ.appendJSON(dst, field); err != nil {
+			if dst, err = attrs[i].typ.replaceJSON(dst, at); err != nil {
 				return nil, err
 			}
 		}
@@ -211,7 +210,6 @@ func appendHstore(dst, text []byte) ([]byte, error) {
 	start := len(dst)
 	dst, gap := openSized(dst, len(text))
 	dst = append(dst, '{')
-	var scratch []byte
 	var ok bool
 	var err error
 	for first := true; len(text) > 0; first = false {
@@ -221,7 +219,7 @@ func appendHstore(dst, text []byte) ([]byte, error) {
 			}
 			dst = append(dst, ',')
 		}
-		if dst, scratch, text, err = hstoreString(dst, scratch, text); err != nil {
+		if dst, text, err = hstoreString(dst, text); err != nil {
 			return nil, err
 		}
 		if text, ok = bytes.CutPrefix(text, []byte("=>")); !ok {
@@ -232,7 +230,7 @@ func appendHstore(dst, text []byte) ([]byte, error) {
 			dst, text = append(dst, "null"...), rest
 			continue
 		}
-		if dst, scratch, text, err = hstoreString(dst, scratch, text); err != nil {
+		if dst, text, err = hstoreString(dst, text); err != nil {
 			return nil, err
 		}
 	}
@@ -240,18 +238,20 @@ func appendHstore(dst, text []byte) ([]byte, error) {
 }
 
 // hstoreString appends the quoted string that text starts with as a JSON string.
-func hstoreString(dst, scratch, text []byte) (out, kept, rest []byte, err error) {
+func hstoreString(dst, text []byte) (out, rest []byte, err error) {
 	if len(text) == 0 || text[0] != '"' {
-		return nil, nil, nil, errHstore
+		return nil, nil, errHstore
 	}
-	scratch, rest, err = unquote(scratch[:0], text, false)
-	if err != nil {
-		return nil, nil, nil, errHstore
+	start := len(dst)
+	if dst, rest, err = unquote(dst, text, false); err != nil {
+		return nil, nil, errHstore
 	}
-	if err := checkText(scratch); err != nil {
-		return nil, nil, nil, err
+	s := dst[start:]
+	if err := checkText(s); err != nil {
+		return nil, nil, err
 	}
-	return change.AppendJSONString(dst, scratch), scratch, rest, nil
+	end := len(dst)
+	return moveDown(change.AppendJSONString(dst, s), start, end), rest, nil
 }
 
 // appendMultirange takes {[1,3),[5,7)}.

@@ -26,6 +26,8 @@ var pins = map[string]string{
 	"lc_monetary":        "C",
 	"xmloption":          "content",
 	"search_path":        "",
+	// Names as reg… types print them.
+	"quote_all_identifiers": "off",
 }
 
 // More settings of sessions that read catalogue and rows: a query that row

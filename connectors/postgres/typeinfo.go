@@ -57,19 +57,45 @@ func (t *typeInfo) value(text []byte) (change.Value, error) {
 }
 
 // appendJSON appends the canonical JSON of the text, for values inside others.
+// It uses dst's own memory behind its end: nothing is allocated once that has grown.
 func (t *typeInfo) appendJSON(dst, text []byte) ([]byte, error) {
-	v, err := t.value(text)
+	if t.kind == change.KindText && t.plain {
+		return change.AppendJSONString(dst, text), checkText(text)
+	}
+	start := len(dst)
+	dst, err := t.append(dst, text)
 	if err != nil {
 		return nil, err
 	}
-	return change.AppendJSON(dst, v), nil
+	v, _, err := change.DecodeValue(t.kind, dst[start:])
+	if err != nil {
+		return nil, err
+	}
+	end := len(dst)
+	return moveDown(change.AppendJSON(dst, v), start, end), nil
+}
+
+// replaceJSON replaces the text that stands in dst from start on by its canonical JSON.
+func (t *typeInfo) replaceJSON(dst []byte, start int) ([]byte, error) {
+	end := len(dst)
+	dst, err := t.appendJSON(dst, dst[start:end])
+	if err != nil {
+		return nil, err
+	}
+	return moveDown(dst, start, end), nil
+}
+
+// moveDown takes out b[start:end].
+func moveDown(b []byte, start, end int) []byte { return b[:start+copy(b[start:], b[end:])] }
+
+// decoding is how the text of an output function becomes a value.
+type decoding struct {
+	kind   change.Kind
+	append appendFunc
 }
 
 // The output functions of the server's own types decide what their text is.
-var builtin = map[string]struct {
-	kind   change.Kind
-	append appendFunc
-}{
+var builtin = map[string]decoding{
 	"boolout":         {change.KindBool, appendBool},
 	"int2out":         {change.KindInt, appendInt},
 	"int4out":         {change.KindInt, appendInt},
@@ -91,6 +117,39 @@ var builtin = map[string]struct {
 	"jsonb_out":       {change.KindJSON, appendJSONBText},
 	"multirange_out":  {change.KindJSON, appendMultirange},
 	"charout":         {change.KindText, appendChar},
+	"int2vectorout":   {change.KindJSON, appendIntVector},
+	"oidvectorout":    {change.KindJSON, appendIntVector},
+}
+
+// Those of extensions, whose schema anybody may choose. A type of the same names
+// that prints something else is kept as its text (lenient).
+var extension = map[string]decoding{
+	"hstore_out":    {change.KindJSON, appendHstore},
+	"geometry_out":  {change.KindJSON, appendGeometry},
+	"geography_out": {change.KindJSON, appendGeometry},
+	"vector_out":    {change.KindJSON, appendVector},
+	"halfvec_out":   {change.KindJSON, appendVector},
+	"sparsevec_out": {change.KindJSON, appendSparseVector},
+}
+
+// lenient keeps text that is not of the form expected as a JSON string (TYPES.md K16).
+func lenient(decode appendFunc) appendFunc {
+	return func(dst, text []byte) ([]byte, error) {
+		if out, err := decode(dst, text); err == nil {
+			return out, nil
+		}
+		return appendTextAsJSON(dst, text)
+	}
+}
+
+// appendTextAsJSON appends text as a value of KindJSON that is a string.
+func appendTextAsJSON(dst, text []byte) ([]byte, error) {
+	if err := checkText(text); err != nil {
+		return nil, err
+	}
+	start := len(dst)
+	dst, gap := openSized(dst, len(text)+2)
+	return closeSized(change.AppendJSONString(dst, text), start, gap), nil
 }
 
 // Output functions whose text is the value (TYPES.md 4.2); every other type is
@@ -100,10 +159,11 @@ var plainText = map[string]bool{
 	"inet_out": true, "cidr_out": true, "macaddr_out": true, "macaddr8_out": true, "bit_out": true, "varbit_out": true,
 	"range_out": true, "point_out": true, "lseg_out": true, "box_out": true, "line_out": true, "path_out": true, "poly_out": true, "circle_out": true,
 	"tsvectorout": true, "tsqueryout": true, "pg_lsn_out": true, "tidout": true, "xidout": true, "xid8out": true, "cidout": true, "jsonpath_out": true,
-	"txid_snapshot_out": true, "pg_snapshot_out": true, "int2vectorout": true, "oidvectorout": true,
+	"txid_snapshot_out": true, "pg_snapshot_out": true, "aclitemout": true,
 	"regprocout": true, "regprocedureout": true, "regoperout": true, "regoperatorout": true, "regclassout": true, "regtypeout": true,
 	"regroleout": true, "regnamespaceout": true, "regconfigout": true, "regdictionaryout": true, "regcollationout": true,
-	"citextout": true, "ltree_out": true, "lquery_out": true, "ltxtq_out": true, "cube_out": true, "isn_out": true, "ean13_out": true,
+	"citextout": true, "ltree_out": true, "lquery_out": true, "ltxtq_out": true, "cube_out": true, "seg_out": true, "isn_out": true, "ean13_out": true,
+	"bqarr_out": true, "box2d_out": true, "box3d_out": true,
 }
 
 // types are the types of a database that have been looked up. One goroutine.
@@ -119,7 +179,8 @@ WITH RECURSIVE need(oid) AS (
     SELECT a.atttypid FROM pg_catalog.pg_attribute a
     WHERE t.typtype = 'c' AND a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped) x
   WHERE x.oid <> 0)
-SELECT t.oid, pg_catalog.format_type(t.oid, NULL), t.typname, p.proname, t.typtype, t.typelem, t.typbasetype, t.typdelim
+SELECT t.oid, pg_catalog.format_type(t.oid, NULL), t.typname, p.proname, t.typtype, t.typelem, t.typbasetype, t.typdelim,
+  p.pronamespace = 'pg_catalog'::pg_catalog.regnamespace
 FROM need JOIN pg_catalog.pg_type t ON t.oid = need.oid JOIN pg_catalog.pg_proc p ON p.oid = t.typoutput`
 
 const attributesSQL = `
@@ -132,9 +193,13 @@ ORDER BY t.oid, a.attnum`
 type typeRow struct {
 	oid, elem, base              uint32
 	name, typname, output, class string
-	delim                        byte
+	delim                        byte // of an array, between its elements
+	own                          bool // the output function is the server's
 	attrs                        []attributeRow
 }
+
+// typeRows are rows by their oid.
+type typeRows map[uint32]*typeRow
 
 type attributeRow struct {
 	name string
@@ -151,11 +216,11 @@ func (ts types) load(ctx context.Context, s *session, oids []uint32) error {
 	if err != nil {
 		return fmt.Errorf("read types: %w", err)
 	}
-	found := make(map[uint32]*typeRow, len(rows))
+	found := make(typeRows, len(rows))
 	all := make([]uint32, 0, len(rows))
 	for _, r := range rows {
 		row := &typeRow{oid: toOID(r[0]), name: string(r[1]), typname: string(r[2]), output: string(r[3]), class: string(r[4]),
-			elem: toOID(r[5]), base: toOID(r[6]), delim: ','}
+			elem: toOID(r[5]), base: toOID(r[6]), delim: ',', own: isTrue(r[8])}
 		if len(r[7]) == 1 {
 			row.delim = r[7][0]
 		}
@@ -182,7 +247,7 @@ func (ts types) load(ctx context.Context, s *session, oids []uint32) error {
 }
 
 // resolve makes the type from its row and those of its parts.
-func (ts types) resolve(rows map[uint32]*typeRow, oid uint32, depth int) *typeInfo {
+func (ts types) resolve(rows typeRows, oid uint32, depth int) *typeInfo {
 	if t := ts[oid]; t != nil {
 		return t
 	}
@@ -190,28 +255,31 @@ func (ts types) resolve(rows map[uint32]*typeRow, oid uint32, depth int) *typeIn
 	if row == nil || depth > 64 {
 		return unknownType(oid)
 	}
-	t := &typeInfo{oid: oid, name: row.name, kind: change.KindText, append: appendText, known: plainText[row.output], plain: true}
+	t := &typeInfo{oid: oid, name: row.name, kind: change.KindText, append: appendText, plain: true}
 	ts[oid] = t
 	part := func(oid uint32) *typeInfo { return ts.resolve(rows, oid, depth+1) }
-	switch b, ok := builtin[row.output]; {
+	set := func(d decoding) { t.known, t.plain, t.kind, t.append = true, false, d.kind, d.append }
+	switch {
 	case row.class == "d":
 		base := *part(row.base)
 		base.oid, base.name = oid, row.name
 		*t = base
-	case row.output == "array_out":
-		t.known, t.kind, t.elem = true, change.KindJSON, part(row.elem)
-		t.append = arrayDecoder(t.elem, row.delim)
+	case row.own && row.output == "array_out":
+		t.elem = part(row.elem)
+		set(decoding{change.KindJSON, arrayDecoder(t.elem, row.delim)})
 	case row.class == "c":
 		for _, a := range row.attrs {
 			t.attrs = append(t.attrs, attribute{a.name, part(a.oid)})
 		}
-		t.known, t.kind, t.append = true, change.KindJSON, recordDecoder(t.attrs)
-	case ok:
-		t.known, t.kind, t.append, t.plain = true, b.kind, b.append, false
-	case row.typname == "hstore" && row.output == "hstore_out":
-		t.known, t.kind, t.append = true, change.KindJSON, appendHstore
-	case row.typname == "citext":
-		t.fold = true
+		set(decoding{change.KindJSON, recordDecoder(t.attrs)})
+	case row.own && builtin[row.output].append != nil:
+		set(builtin[row.output])
+	case !row.own && extension[row.output].append != nil:
+		d := extension[row.output]
+		set(decoding{d.kind, lenient(d.append)})
+	default:
+		t.known = plainText[row.output]
+		t.fold = row.typname == "citext" && row.output == "citextout"
 	}
 	return t
 }
