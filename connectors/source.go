@@ -146,4 +146,13 @@ type SourceStats struct {
 	LastCommit    time.Time
 	Rows          map[string]int64 // by op name, since Open
 	Tables        []TableProgress
+	Signals       []Signal // the newest ones, oldest first
+}
+
+// Signal is a request that came from inside the database.
+type Signal struct {
+	Position string
+	Time     time.Time
+	Content  string // shortened
+	Refused  string // why it was not obeyed; "": it was
 }

@@ -30,6 +30,15 @@ type SourceStatus struct {
 	Rows          map[string]int64 `json:"rows,omitempty"`
 	Interruptions int64            `json:"interruptions"` // since the start
 	Snapshots     []SnapshotStatus `json:"snapshots,omitempty"`
+	Signals       []SignalStatus   `json:"signals,omitempty"` // the newest, oldest first
+}
+
+// SignalStatus describes a request that came from inside the database.
+type SignalStatus struct {
+	Position string    `json:"position"`
+	Time     time.Time `json:"time"`
+	Content  string    `json:"content"`           // shortened
+	Refused  string    `json:"refused,omitempty"` // why it was not obeyed
 }
 
 // SnapshotStatus describes the snapshot of one table.

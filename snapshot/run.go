@@ -27,8 +27,15 @@ type Start struct {
 // Begin starts a run; one that the table has unfinished is given up for it.
 // The run's first record is among the next batches that Next answers.
 func (m *Machine) Begin(s Start) (run uint64) {
-	t := m.table(s.Topic)
 	b := &change.Batch{Source: m.source, Kind: change.Chunk}
+	m.ready = append(m.ready, b)
+	return m.BeginIn(b, s)
+}
+
+// BeginIn starts a run whose first record is in b: the last batch of the
+// transaction that was observed last, which asks for it. Both or none are in the log.
+func (m *Machine) BeginIn(b *change.Batch, s Start) (run uint64) {
+	t := m.table(s.Topic)
 	m.stop(t, b)
 	t.last++
 	t.truncates = nil // one that precedes the run's first record leaves rows to the sweep
@@ -39,7 +46,6 @@ func (m *Machine) Begin(s Start) (run uint64) {
 	c := cursor{sweep: t.run.sweep, inner: s.Cursor, pending: slices.Collect(maps.Keys(m.recent))}
 	t.run.mark.Cursor = c.append(nil)
 	b.Controls = append(b.Controls, m.control(&t.run.mark))
-	m.ready = append(m.ready, b)
 	m.order = append(m.order, s.Topic)
 	return t.last
 }

@@ -24,6 +24,7 @@ type Connector struct {
 	// reopening: the set of tables changed and no source is open yet that has the new one.
 	reopening bool
 	warned    map[string]bool // warnings that were logged
+	signals   []connectors.Signal
 }
 
 // New returns a connector; it does no I/O.
@@ -218,7 +219,8 @@ func (c *Connector) begin(s *source, tables []*table, added map[uint32]bool, at 
 	s.coordinator = co
 	a := &assembler{source: s.o.Source, system: s.server.system, timeline: s.server.timeline, partBytes: s.o.PartBytes, xid: s.server.xid, held: at.end,
 		relation: func(m relationMessage) (*relationUse, error) { return s.describe(ctx, m) },
-		emit:     func(b *change.Batch, end LSN) error { return s.deliver(ctx, b, end) }}
+		emit:     func(b *change.Batch, end LSN, signals []signalMessage) error { return s.deliver(ctx, b, end, signals) },
+		messages: newMessageRules(s.o)}
 	c.mu.Lock()
 	c.open, c.reopening = s, false
 	c.end = min(c.end, flushed) // what a crash of the server took never comes

@@ -41,6 +41,7 @@ func (d *Daemon) Status() server.Status {
 		d.viewStatus(&s, v)
 	}
 	s.Notices = append(notices(d.cfg), retained(d.cfg, s.Sources)...)
+	s.Notices = append(s.Notices, refused(s.Sources)...)
 	for _, err := range d.log.Stats().Damaged {
 		s.Notices = append(s.Notices, err.Error()+"; tailwater log check tells the way out")
 	}
@@ -129,6 +130,18 @@ func retained(cfg *config.Config, sources []server.SourceStatus) []string {
 		limit := cfg.Source(s.Name).MaxRetainedWAL
 		if limit > 0 && s.RetainedBytes > int64(limit) {
 			out = append(out, fmt.Sprintf("the server keeps %s of log for source %q, more than max_retained_wal", config.Size(s.RetainedBytes), s.Name))
+		}
+	}
+	return out
+}
+
+// refused names the sources whose newest signal was not obeyed.
+func refused(sources []server.SourceStatus) []string {
+	var out []string
+	for _, s := range sources {
+		if n := len(s.Signals); n > 0 && s.Signals[n-1].Refused != "" {
+			sig := s.Signals[n-1]
+			out = append(out, fmt.Sprintf("the signal at %s of source %q was refused: %s", sig.Position, s.Name, sig.Refused))
 		}
 	}
 	return out
