@@ -32,11 +32,16 @@ func (r *Runner) Refill(ctx context.Context, view string) (damaged bool, err err
 	}
 	a := &ask{done: make(chan error, 1), do: func(ctx context.Context) error {
 		v := r.byName[view]
-		if v == nil || v.id == 0 {
+		if v == nil || v.wanted == nil {
 			return fmt.Errorf("%w: %s", ErrUnknownView, view)
 		}
 		r.opts.Logger.Warn("the topic of a view is damaged: its documents are output again", "stage", "derive", "view", view, "damage", found)
-		err := r.refill(ctx, v)
+		var err error
+		if v.id == 0 {
+			err = r.mendUnread(ctx, v, t)
+		} else {
+			err = r.refill(ctx, v)
+		}
 		r.mu.Lock()
 		r.publish()
 		r.mu.Unlock()
@@ -44,6 +49,8 @@ func (r *Runner) Refill(ctx context.Context, view string) (damaged bool, err err
 	}}
 	select {
 	case r.asks <- a:
+	case <-r.over:
+		return true, fmt.Errorf("view %s: %w: the state is closed", view, ErrNotReady)
 	case <-ctx.Done():
 		return true, ctx.Err()
 	}
@@ -115,6 +122,25 @@ func (r *Runner) refill(ctx context.Context, v *viewState) error {
 	v.memory.Refill = false
 	r.opts.Logger.Warn("damaged records of a view's topic were set aside", "stage", "derive", "view", v.name, "batches", n, "documents", v.memory.Pending)
 	return w.commit(true)
+}
+
+// mendUnread removes what is damaged of a topic that a view without state could
+// not read: all its documents are output anyway, above what they were before.
+func (r *Runner) mendUnread(ctx context.Context, v *viewState, t eventlog.Topic) error {
+	n, err := r.log.SetAside(ctx, t.ID, r.log.EndOffsets(t.ID))
+	if err != nil {
+		return fmt.Errorf("view %s: %w", v.name, err)
+	}
+	v.unread, v.memory.Floor, r.replan = nil, r.log.Frontier(), true
+	r.opts.Logger.Warn("damaged records of a view's topic were set aside", "stage", "derive", "view", v.name, "batches", n)
+	return nil
+}
+
+// leaveUnread keeps a view without state from taking over while its topic is
+// damaged: which documents it must take back, only that tells. Others go on.
+func (r *Runner) leaveUnread(v *viewState, damage error) {
+	v.id, v.memory, v.unread = 0, progress{}, damage
+	r.opts.Logger.Error("a view without state cannot read its damaged topic", "stage", "derive", "view", v.name, "err", damage)
 }
 
 // refillRoots is how many roots are collected at once.

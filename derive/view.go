@@ -18,6 +18,7 @@ type viewState struct {
 	next    *unit  // waits for its images
 	waiting string // why there is no unit yet
 	stopped string // why it stopped
+	unread  error  // damage in its topic, which a view without state must read first
 	memory  progress
 	changed bool // memory is to be written
 

@@ -1,0 +1,166 @@
+package join_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tailwater/tailwater/derive"
+	"github.com/tailwater/tailwater/derive/join"
+	"github.com/tailwater/tailwater/eventlog"
+	"github.com/tailwater/tailwater/eventlog/seglog"
+	"github.com/tailwater/tailwater/internal/vfs"
+)
+
+// damagedView is a world of the views v and w, each with 20 documents, whose log
+// has a flipped bit in each partition of v's topic. Nothing runs.
+func damagedView(t *testing.T) (*world, *table) {
+	t.Helper()
+	disk := vfs.NewMem()
+	log, err := seglog.Open("log", seglog.Options{FS: disk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorldOn(t, log)
+	p, def := one(w, "p")
+	q, _ := one(w, "q")
+	other := join.Definition{Name: "w", Node: join.Node{Table: q.topic, Fields: []join.Field{{Name: "a", Column: "a"}}}}
+	w.describe()
+	tx := w.begin()
+	for i := range 20 {
+		tx.insert(p, i, "x", "")
+		tx.insert(q, i, "y", "")
+	}
+	tx.commit()
+	w.snapshotDone()
+	w.start(def, other)
+	w.catchUp()
+	w.stop()
+	if err := errors.Join(log.SealAll(t.Context()), log.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for name := range disk.Files() {
+		if strings.Contains(name, "view.v/") && strings.HasSuffix(name, ".seg") {
+			disk.Flip(name, 8*80)
+		}
+	}
+	if log, err = seglog.Open("log", seglog.Options{FS: disk}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close() })
+	w.log, w.opts.Log = log, log
+	return w, p
+}
+
+// run lets the Runner work until stop, which returns what Run returned.
+func (w *world) run() (stop func() error) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- w.runner.Run(ctx) }()
+	return func() error { cancel(); return <-ran }
+}
+
+// newestOf returns the newest documents of a view's topic.
+func (w *world) newestOf(view string) map[string]string {
+	w.t.Helper()
+	delete(w.sinks, view)
+	return maps.Clone(w.sink(view).docs)
+}
+
+// A view without state whose topic is damaged waits with the way out, and others
+// go on. Asked to, it outputs everything, and takes back what is no more.
+func TestDamagedTopicOfAViewWithoutState(t *testing.T) {
+	w, p := damagedView(t)
+	if err := os.RemoveAll(w.opts.StateDir); err != nil {
+		t.Fatal(err)
+	}
+	tx := w.begin()
+	tx.delete(p, 3)
+	tx.commit()
+	r, err := derive.Open(w.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.runner = r
+	w.catchUp()
+	if s := w.stats("w"); s.State != derive.StateLive || s.Documents != 20 {
+		t.Errorf("the other view: %+v", s)
+	}
+	if s := w.stats("v"); s.State != derive.StateStopped || !strings.Contains(s.Reason, "tailwater view rebuild v") {
+		t.Errorf("the view of the damaged topic: %+v", s)
+	}
+	stop := w.run()
+	damaged, err := r.Refill(t.Context(), "v")
+	if !damaged || err != nil {
+		t.Errorf("Refill = %v, %v", damaged, err)
+	}
+	if err := stop(); err != nil {
+		t.Errorf("Run = %v", err)
+	}
+	w.catchUp()
+	if s := w.stats("v"); s.State != derive.StateLive || s.Documents != 19 {
+		t.Errorf("mended: %+v", s)
+	}
+	if docs := w.newestOf("v"); len(docs) != 19 || docs[string(p.key(rowOf([]any{3})))] != "" {
+		t.Errorf("the topic has %d documents: %v", len(docs), docs)
+	}
+}
+
+// asideLog is a log whose SetAside waits until its context ends.
+type asideLog struct {
+	eventlog.Log
+	asked chan struct{}
+}
+
+func (l *asideLog) SetAside(ctx context.Context, _ eventlog.TopicID, _ []eventlog.Offset) (int, error) {
+	close(l.asked)
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+// A stop while a topic is mended is a stop like any other, and the next Open goes
+// on with it. A Runner that is closed mends nothing, and says so.
+func TestRefillIsCutShort(t *testing.T) {
+	w, p := damagedView(t)
+	log := w.log
+	aside := &asideLog{log, make(chan struct{})}
+	w.opts.Log = aside
+	r, err := derive.Open(w.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.runner = r
+	stop := w.run()
+	asked := make(chan error, 1)
+	go func() {
+		_, err := r.Refill(context.Background(), "v")
+		asked <- err
+	}()
+	<-aside.asked
+	if err := stop(); err != nil {
+		t.Errorf("Run = %v", err)
+	}
+	if err := <-asked; !errors.Is(err, context.Canceled) {
+		t.Errorf("Refill = %v", err)
+	}
+	w.stop()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := r.Refill(ctx, "v"); !errors.Is(err, derive.ErrNotReady) {
+		t.Errorf("Refill of a closed Runner = %v", err)
+	}
+	w.opts.Log = log
+	if r, err = derive.Open(w.opts); err != nil {
+		t.Fatal(err)
+	}
+	w.runner = r
+	w.catchUp()
+	if docs := w.newestOf("v"); len(docs) != 20 || docs[string(p.key(rowOf([]any{3})))] == "" {
+		t.Errorf("the topic has %d documents: %v", len(docs), fmt.Sprint(docs))
+	}
+}
