@@ -112,9 +112,9 @@ func (r *Runner) refill(ctx context.Context, v *viewState) error {
 	if err := w.commit(true); err != nil {
 		return err
 	}
-	n, err := r.log.SetAside(ctx, v.topic.ID, r.log.EndOffsets(v.topic.ID))
+	n, err := r.setAside(ctx, v, v.topic)
 	if err != nil {
-		return fmt.Errorf("view %s: %w", v.name, err)
+		return err
 	}
 	if err := r.queueGhosts(v, w); err != nil {
 		return err
@@ -127,12 +127,37 @@ func (r *Runner) refill(ctx context.Context, v *viewState) error {
 // mendUnread removes what is damaged of a topic that a view without state could
 // not read: all its documents are output anyway, above what they were before.
 func (r *Runner) mendUnread(ctx context.Context, v *viewState, t eventlog.Topic) error {
-	n, err := r.log.SetAside(ctx, t.ID, r.log.EndOffsets(t.ID))
+	n, err := r.setAside(ctx, v, t)
 	if err != nil {
-		return fmt.Errorf("view %s: %w", v.name, err)
+		return err
 	}
 	v.unread, v.memory.Floor, r.replan = nil, r.log.Frontier(), true
 	r.opts.Logger.Warn("damaged records of a view's topic were set aside", "stage", "derive", "view", v.name, "batches", n)
+	return nil
+}
+
+// setAside removes what is damaged of a view's topic; n counts the batches.
+func (r *Runner) setAside(ctx context.Context, v *viewState, t eventlog.Topic) (n int, err error) {
+	err = r.whileFull(ctx, func() error {
+		some, err := r.log.SetAside(ctx, t.ID, r.log.EndOffsets(t.ID))
+		n += some
+		return err
+	})
+	if err != nil {
+		return n, fmt.Errorf("view %s: %w", v.name, err)
+	}
+	return n, nil
+}
+
+// resumeRefills mends the topics of the views that were being mended when the state was closed.
+func (r *Runner) resumeRefills(ctx context.Context) error {
+	for _, v := range r.views {
+		if v.memory.Refill && v.id != 0 && v.wanted != nil {
+			if err := r.refill(ctx, v); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

@@ -138,6 +138,9 @@ func (r *Runner) CatchUp(ctx context.Context) error {
 
 // turn does a bounded piece of work; more tells that there is some left.
 func (r *Runner) turn(ctx context.Context) (more bool, err error) {
+	if err := r.resumeRefills(ctx); err != nil {
+		return false, err
+	}
 	if r.replan {
 		if err := r.plan(); err != nil {
 			return false, err

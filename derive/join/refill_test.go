@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -111,24 +112,24 @@ func TestDamagedTopicOfAViewWithoutState(t *testing.T) {
 	}
 }
 
-// asideLog is a log whose SetAside waits until its context ends.
+// asideLog is a log without space to set anything aside.
 type asideLog struct {
 	eventlog.Log
-	asked chan struct{}
+	asked chan struct{} // closed at the first try
+	once  sync.Once
 }
 
-func (l *asideLog) SetAside(ctx context.Context, _ eventlog.TopicID, _ []eventlog.Offset) (int, error) {
-	close(l.asked)
-	<-ctx.Done()
-	return 0, ctx.Err()
+func (l *asideLog) SetAside(context.Context, eventlog.TopicID, []eventlog.Offset) (int, error) {
+	l.once.Do(func() { close(l.asked) })
+	return 0, eventlog.ErrFull
 }
 
-// A stop while a topic is mended is a stop like any other, and the next Open goes
-// on with it. A Runner that is closed mends nothing, and says so.
+// Mending waits for space. A stop meanwhile is a stop like any other, and the next
+// Runner goes on with it. One that is closed mends nothing, and says so.
 func TestRefillIsCutShort(t *testing.T) {
 	w, p := damagedView(t)
 	log := w.log
-	aside := &asideLog{log, make(chan struct{})}
+	aside := &asideLog{Log: log, asked: make(chan struct{})}
 	w.opts.Log = aside
 	r, err := derive.Open(w.opts)
 	if err != nil {
