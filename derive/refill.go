@@ -62,16 +62,17 @@ func (r *Runner) Refill(ctx context.Context, view string) (damaged bool, err err
 	}
 }
 
-// answer does what was asked meanwhile.
-func (r *Runner) answer(ctx context.Context) error {
+// answer does what was asked meanwhile; asked tells whether anything was.
+func (r *Runner) answer(ctx context.Context) (asked bool, err error) {
 	for {
 		select {
 		case a := <-r.asks:
+			asked = true
 			if err := a.run(ctx); err != nil {
-				return err
+				return asked, err
 			}
 		default:
-			return nil
+			return asked, nil
 		}
 	}
 }
@@ -119,14 +120,52 @@ func (r *Runner) refill(ctx context.Context, v *viewState) error {
 	if err := r.queueGhosts(v, w); err != nil {
 		return err
 	}
-	v.memory.Refill = false
 	r.opts.Logger.Warn("damaged records of a view's topic were set aside", "stage", "derive", "view", v.name, "batches", n, "documents", v.memory.Pending)
-	return w.commit(true)
+	if err := w.commit(true); err != nil {
+		return err
+	}
+	v.refilled = true
+	return nil
+}
+
+// endRefills lets the consumers of mended topics go once everything is output:
+// deletes that they had not seen may have been lost, and only by beginning anew do
+// they find out. Until the end of it is remembered a restart does all of it again.
+func (r *Runner) endRefills(ctx context.Context) error {
+	for _, v := range r.views {
+		if !v.refilled || v.memory.Pass {
+			continue
+		}
+		b := r.store.Batch()
+		left, err := r.ready(b, v, 1)
+		if err = errors.Join(err, b.Close()); err != nil {
+			return err
+		}
+		if len(left) > 0 {
+			continue
+		}
+		if err := r.whileFull(ctx, func() error { return r.log.LetGoAll(v.topic.ID) }); err != nil {
+			return fmt.Errorf("view %s: %w", v.name, err)
+		}
+		v.memory.Refill, v.refilled = false, false
+		b = r.store.Batch()
+		if err := remember(b, memPass+v.name, &v.memory); err != nil {
+			return errors.Join(err, b.Close())
+		}
+		if err := b.Commit(true); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mendUnread removes what is damaged of a topic that a view without state could
 // not read: all its documents are output anyway, above what they were before.
+// Its consumers begin anew, which they cannot before the view is live.
 func (r *Runner) mendUnread(ctx context.Context, v *viewState, t eventlog.Topic) error {
+	if err := r.whileFull(ctx, func() error { return r.log.LetGoAll(t.ID) }); err != nil {
+		return fmt.Errorf("view %s: %w", v.name, err)
+	}
 	n, err := r.setAside(ctx, v, t)
 	if err != nil {
 		return err
@@ -152,7 +191,7 @@ func (r *Runner) setAside(ctx context.Context, v *viewState, t eventlog.Topic) (
 // resumeRefills mends the topics of the views that were being mended when the state was closed.
 func (r *Runner) resumeRefills(ctx context.Context) error {
 	for _, v := range r.views {
-		if v.memory.Refill && v.id != 0 && v.wanted != nil {
+		if v.memory.Refill && !v.refilled && v.id != 0 && v.wanted != nil {
 			if err := r.refill(ctx, v); err != nil {
 				return err
 			}

@@ -88,10 +88,11 @@ func (r *Runner) Run(ctx context.Context) error {
 		changed := r.log.Changed()
 		r.retryDamaged()
 		more, err := r.turn(ctx)
+		asked := false
 		if err == nil {
-			err = r.answer(ctx)
+			asked, err = r.answer(ctx)
 		}
-		if err == nil && !more {
+		if err == nil && !more && !asked { // what was asked may have given the next turn work
 			err = r.idle(ctx, changed)
 		}
 		if ctx.Err() != nil {
@@ -147,6 +148,9 @@ func (r *Runner) turn(ctx context.Context) (more bool, err error) {
 		}
 	}
 	more, err = r.step(ctx)
+	if err == nil {
+		err = r.endRefills(ctx)
+	}
 	if err != nil {
 		return false, err
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/derive"
 	"github.com/tailwater/tailwater/derive/join"
 	"github.com/tailwater/tailwater/eventlog"
@@ -66,6 +67,15 @@ func (w *world) run() (stop func() error) {
 	return func() error { cancel(); return <-ran }
 }
 
+// hold registers a cursor on a view's topic.
+func (w *world) hold(name, view string, rebuilds bool) {
+	w.t.Helper()
+	top, _ := w.log.Topic(change.TopicView + view)
+	if err := w.log.SetCursor(name, &eventlog.Cursor{Topics: []eventlog.TopicID{top.ID}, Passed: w.log.Frontier(), Rebuilds: rebuilds}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // newestOf returns the newest documents of a view's topic.
 func (w *world) newestOf(view string) map[string]string {
 	w.t.Helper()
@@ -95,6 +105,7 @@ func TestDamagedTopicOfAViewWithoutState(t *testing.T) {
 	if s := w.stats("v"); s.State != derive.StateStopped || !strings.Contains(s.Reason, "tailwater view rebuild v") {
 		t.Errorf("the view of the damaged topic: %+v", s)
 	}
+	w.hold("sink/x/v", "v", true)
 	stop := w.run()
 	damaged, err := r.Refill(t.Context(), "v")
 	if !damaged || err != nil {
@@ -102,6 +113,13 @@ func TestDamagedTopicOfAViewWithoutState(t *testing.T) {
 	}
 	if err := stop(); err != nil {
 		t.Errorf("Run = %v", err)
+	}
+	if c := w.log.Cursors()["sink/x/v"]; !c.LetGo {
+		t.Errorf("the cursor of a sink is %+v", c)
+	}
+	w.stop()
+	if w.runner, err = derive.Open(w.opts); err != nil {
+		t.Fatal(err)
 	}
 	w.catchUp()
 	if s := w.stats("v"); s.State != derive.StateLive || s.Documents != 19 {
@@ -163,5 +181,86 @@ func TestRefillIsCutShort(t *testing.T) {
 	w.catchUp()
 	if docs := w.newestOf("v"); len(docs) != 20 || docs[string(p.key(rowOf([]any{3})))] == "" {
 		t.Errorf("the topic has %d documents: %v", len(docs), fmt.Sprint(docs))
+	}
+}
+
+// letGoLog tells what it is asked to let go, and may refuse.
+type letGoLog struct {
+	eventlog.Log
+	letGo func(topic eventlog.TopicID) error
+}
+
+func (l *letGoLog) LetGoAll(topic eventlog.TopicID) error {
+	if err := l.letGo(topic); err != nil {
+		return err
+	}
+	return l.Log.LetGoAll(topic)
+}
+
+// V29: who reads a mended topic may lack deletes that were lost with the damage. It
+// begins anew, once all documents are there again, and also if the process ends
+// before it was told so.
+func TestRefillMakesConsumersBeginAnew(t *testing.T) {
+	w, _ := damagedView(t)
+	w.hold("sink/x/v", "v", true)
+	w.hold("other", "v", false)
+	w.hold("sink/x/w", "w", true)
+	boom, docs := errors.New("boom"), 0
+	log := &letGoLog{Log: w.log}
+	log.letGo = func(eventlog.TopicID) error {
+		docs = 0
+		top, _ := w.log.Topic(change.TopicView + "v")
+		err := w.log.NewestByKey(top.ID, func(_ []byte, _ eventlog.CSN, tombstone bool) error {
+			if !tombstone {
+				docs++
+			}
+			return nil
+		})
+		return errors.Join(boom, err)
+	}
+	w.opts.Log, w.opts.DrainRoots = log, 1
+	r, err := derive.Open(w.opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.runner = r
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	ran := make(chan error, 1)
+	go func() { ran <- r.Run(ctx) }()
+	if damaged, err := r.Refill(t.Context(), "v"); !damaged || err != nil {
+		t.Errorf("Refill = %v, %v", damaged, err)
+	}
+	if err := <-ran; !errors.Is(err, boom) || docs != 20 {
+		t.Errorf("Run = %v, when %d documents of 20 were there", err, docs)
+	}
+	w.stop()
+	log.letGo = func(eventlog.TopicID) error { return nil }
+	if w.runner, err = derive.Open(w.opts); err != nil {
+		t.Fatal(err)
+	}
+	w.catchUp()
+	letGo := func() (names []string) {
+		for name, c := range w.log.Cursors() {
+			if c.LetGo {
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	if names := letGo(); fmt.Sprint(names) != "[sink/x/v]" {
+		t.Errorf("%q must begin anew", names)
+	}
+	if err := w.log.SetCursor("sink/x/v", nil); err != nil {
+		t.Fatal(err)
+	}
+	w.hold("sink/x/v", "v", true)
+	w.stop()
+	if w.runner, err = derive.Open(w.opts); err != nil {
+		t.Fatal(err)
+	}
+	w.catchUp()
+	if names := letGo(); names != nil {
+		t.Errorf("%q must begin anew once more", names)
 	}
 }
