@@ -239,16 +239,22 @@ func (r *Runner) append(ctx context.Context, s *step) error {
 		return nil
 	}
 	s.out.tx.Kind, s.out.tx.CSN, s.out.tx.Since, s.out.tx.CommitTime = eventlog.TxOutput, s.b, s.a, s.commitTime
+	err := r.whileFull(ctx, func() error { return r.log.Append(ctx, []*eventlog.Tx{&s.out.tx}) })
+	if err != nil {
+		return fmt.Errorf("append outputs of (%d, %d]: %w", s.a, s.b, err)
+	}
+	return nil
+}
+
+// whileFull repeats do while the log has no space (C8).
+func (r *Runner) whileFull(ctx context.Context, do func() error) error {
 	for attempt := 0; ; attempt++ {
-		err := r.log.Append(ctx, []*eventlog.Tx{&s.out.tx})
-		if err == nil {
-			return nil
-		}
+		err := do()
 		if !errors.Is(err, eventlog.ErrFull) {
-			return fmt.Errorf("append outputs of (%d, %d]: %w", s.a, s.b, err)
+			return err
 		}
 		if attempt == 0 {
-			r.opts.Logger.Warn("no space for the views' outputs, waiting", "stage", "derive", "err", err)
+			r.opts.Logger.Warn("the log has no space for what the views write, waiting", "stage", "derive", "err", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -108,7 +108,7 @@ type SinkStatus struct {
 	LagRecords  int64   `json:"lag_records"`
 	LagSeconds  float64 `json:"lag_seconds"` // -1 unknown
 	DeadLetters int64   `json:"dead_letters"`
-	// NeedsRebuild: it was too far behind for a full log. It sends everything again
+	// NeedsRebuild: the log, full or damaged, lacks deletes that it has not seen. It sends everything again
 	// by itself as soon as it can.
 	NeedsRebuild bool `json:"needs_rebuild,omitempty"`
 }

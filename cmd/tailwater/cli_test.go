@@ -320,6 +320,9 @@ func TestPlan(t *testing.T) {
 	c.run("plan", "--json").want(t, exitDone, `{"action":"snapshot","target":"shop.public.orders","detail":"about 10 rows"}`, "")
 	steps = append(steps, planStep{Action: "mend first", Target: "source shop", Detail: "no privilege", Fix: "GRANT A;\nGRANT B;"})
 	c.run("plan").want(t, exitDone, "mend first  source shop         no privilege\n\n-- source shop: no privilege\nGRANT A;\nGRANT B;\n", "")
+	// A name of the database's does not leave the comment.
+	steps = []planStep{{Action: "mend first", Target: "t\nDROP A;", Detail: "d\nDROP B;", Fix: "GRANT A;"}}
+	c.run("plan").want(t, exitDone, "mend first  t\\nDROP A;  d\\nDROP B;\n\n-- t\\nDROP A;: d\\nDROP B;\nGRANT A;\n", "")
 }
 
 func TestNoDaemon(t *testing.T) {

@@ -7,9 +7,10 @@ import (
 	"github.com/tailwater/tailwater/eventlog"
 )
 
-// A log that is full lets go the cursor of a sink that is too far behind, and
-// with it deletes that were not sent. Then everything is sent again and the
-// target swept, which finds what was deleted.
+// A log that is full lets go the cursor of a sink that is too far behind, one that
+// was damaged those of all sinks of the topic, and with them deletes that were not
+// sent. Then everything is sent again and the target swept, which finds what was
+// deleted.
 
 // wasLetGo reports whether the log keeps nothing for the worker any more.
 func (w *Worker) wasLetGo() bool {
@@ -34,7 +35,7 @@ func (s *session) startOver() error {
 	case err != nil:
 		return logFault("note that everything is to be sent", err)
 	}
-	s.log.Warn("the log was full and could not keep the deletes that this sink has not seen; sending everything")
+	s.log.Warn("the log, full or damaged, could not keep the deletes that this sink has not seen; sending everything")
 	s.cur = c
 	return nil
 }

@@ -282,6 +282,19 @@ func (m *MemLog) SetAside(context.Context, eventlog.TopicID, []eventlog.Offset) 
 	return 0, nil
 }
 
+// LetGoAll lets go the cursors on a topic that can begin anew.
+func (m *MemLog) LetGoAll(topic eventlog.TopicID) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name, c := range m.cursors {
+		if c.Rebuilds && slices.Contains(c.Topics, topic) {
+			c.LetGo = true
+			m.cursors[name] = c
+		}
+	}
+	return nil
+}
+
 // NewestByKey calls fn for the newest record of every key.
 func (m *MemLog) NewestByKey(topic eventlog.TopicID, fn func(key []byte, csn eventlog.CSN, tombstone bool) error) error {
 	m.mu.Lock()

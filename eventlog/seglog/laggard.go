@@ -184,6 +184,22 @@ func (l *Log) letGo(h *holding) error {
 	return nil
 }
 
+// LetGoAll durably ends what the cursors on a topic hold that can begin anew.
+func (l *Log) LetGoAll(topic eventlog.TopicID) error {
+	l.cursorMu.Lock()
+	defer l.cursorMu.Unlock()
+	for name, c := range l.Cursors() {
+		if c.LetGo || !c.Rebuilds || !slices.Contains(c.Topics, topic) {
+			continue
+		}
+		c.LetGo = true
+		if err := l.saveOwn(cursorMarkOf(name, &c)); err != nil {
+			return fmt.Errorf("let the cursor of %q go: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // stuck tells of the partitions in which something was held whether it still is;
 // in a log that is full, all of it.
 func (l *Log) stuck() map[partKey]bool {

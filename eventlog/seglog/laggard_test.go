@@ -256,3 +256,19 @@ func TestLaggardInTx(t *testing.T) {
 	c.work()
 	c.wantState("full", "c _tx", 0)
 }
+
+// TestLetGoAll: of a topic's consumers those that can begin anew must, durably.
+func TestLetGoAll(t *testing.T) {
+	c := newCrowded(t, 0)
+	c.hold("a", c.csns[9], true)
+	c.hold("b", c.log.Frontier(), false)
+	if err := c.log.SetCursor("c", &eventlog.Cursor{Topics: []eventlog.TopicID{txTopic}, Rebuilds: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.log.LetGoAll(c.top.ID); err != nil {
+		t.Fatal(err)
+	}
+	c.wantState("at once", "", 200, "a")
+	c.crash()
+	c.wantState("after a power loss", "", 200, "a")
+}

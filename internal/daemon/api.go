@@ -96,15 +96,11 @@ func (d *Daemon) Rebuild(ctx context.Context, view string) error {
 	before, _ := v.state(view)
 	damaged, err := v.runner.Refill(ctx, view)
 	if err != nil {
-		return fmt.Errorf("mend the topic of view %q: %w", view, err)
+		return fmt.Errorf("mend the topic of view %q: %w", view, viewError(err))
 	}
-	for damaged { // a sink that is built must find every document
-		changed := d.log.Changed()
-		if s, ok := v.state(view); !ok || s.Pending <= before.Pending { // what cannot be built yet stays pending
-			break
-		}
-		if err := pause(ctx, changed); err != nil {
-			return fmt.Errorf("%w: the documents of view %q are output again, its sinks do not take them again yet", err, view)
+	if damaged { // a sink that is built must find every document
+		if err := d.awaitOutputs(ctx, v, view, before.Pending); err != nil {
+			return fmt.Errorf("%w. The documents of view %q are output again, but its sinks do not take them again yet: ask for the rebuild once more", err, view)
 		}
 	}
 	for _, k := range v.list() {
@@ -113,6 +109,29 @@ func (d *Daemon) Rebuild(ctx context.Context, view string) error {
 		}
 	}
 	return nil
+}
+
+// awaitOutputs waits until no more documents of a view are pending than so many,
+// which could not be built before either.
+func (d *Daemon) awaitOutputs(ctx context.Context, v *viewSet, view string, pending int64) error {
+	for {
+		changed := d.log.Changed()
+		if now, err := d.ready(); err != nil {
+			return err
+		} else if now != v {
+			return fmt.Errorf("%w: the views have begun anew", server.ErrUnavailable)
+		}
+		s, ok := v.state(view)
+		switch {
+		case !ok || s.Pending <= pending:
+			return nil
+		case s.State == viewStopped:
+			return fmt.Errorf("%w: the view is stopped: %s", server.ErrUnavailable, s.Reason)
+		}
+		if err := pause(ctx, changed); err != nil {
+			return err
+		}
+	}
 }
 
 // Reload takes the configuration file again.

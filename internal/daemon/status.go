@@ -94,7 +94,7 @@ func (d *Daemon) viewStatus(s *server.Status, v *viewSet) {
 			Retries: x.Retries, LagRecords: x.LagRecords, LagSeconds: x.LagSeconds, DeadLetters: x.DeadLetters}
 		if cursors[sink.CheckpointName(w.sink, w.view)].LetGo {
 			st.NeedsRebuild = true
-			st.Reason = strings.TrimSuffix("needs rebuild, the log was full and could not keep the deletes that it has not seen; "+x.Reason, "; ")
+			st.Reason = strings.TrimSuffix("needs rebuild, the log could not keep the deletes that it has not seen; "+x.Reason, "; ")
 		}
 		s.Sinks = append(s.Sinks, st)
 	}

@@ -217,8 +217,8 @@ var cleanMutants = []mutant{
 	// Damage.
 	{
 		"V21-damage-goes-before-the-horizon", "eventlog/seglog/setaside.go",
-		"\tif err := l.saveOwn(horizonMarkOf(topic, frontier)); err != nil { // before anything goes (V21)\n\t\treturn 0, err\n\t}\n\tfor _, d := range list {\n\t\tif err := l.rewriteWithout(ctx, t, d); err != nil {\n\t\t\treturn batches, fmt.Errorf(\"set damage of topic %q aside: %w\", t.Spec.Name, err)\n\t\t}\n\t\tbatches += d.count\n\t}\n",
-		"\tfor _, d := range list {\n\t\tif err := l.rewriteWithout(ctx, t, d); err != nil {\n\t\t\treturn batches, fmt.Errorf(\"set damage of topic %q aside: %w\", t.Spec.Name, err)\n\t\t}\n\t\tbatches += d.count\n\t}\n\tif err := l.saveOwn(horizonMarkOf(topic, frontier)); err != nil {\n\t\treturn batches, err\n\t}\n",
+		"\tif err := l.saveOwn(horizonMarkOf(t.ID, frontier)); err != nil { // before anything goes (V21)\n\t\treturn 0, err\n\t}\n\tfor _, d := range list {\n\t\tif err := l.rewriteWithout(ctx, t, d); err != nil {\n\t\t\treturn batches, fmt.Errorf(\"set damage of topic %q aside: %w\", t.Spec.Name, l.failed(\"write anew\", d.seg.path, err))\n\t\t}\n\t\tbatches += d.count\n\t}\n",
+		"\tfor _, d := range list {\n\t\tif err := l.rewriteWithout(ctx, t, d); err != nil {\n\t\t\treturn batches, fmt.Errorf(\"set damage of topic %q aside: %w\", t.Spec.Name, l.failed(\"write anew\", d.seg.path, err))\n\t\t}\n\t\tbatches += d.count\n\t}\n\tif err := l.saveOwn(horizonMarkOf(t.ID, frontier)); err != nil {\n\t\treturn batches, err\n\t}\n",
 		seglogDir, "TestSetAsideCrash",
 	},
 	{
