@@ -2,6 +2,7 @@ package connectors
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -137,12 +138,18 @@ func (h *LogHistory) Recent(fn func(r RecentTx) error) error {
 		names[t.ID] = t.Spec.Name
 	}
 	rd, err := h.Log.Read(eventlog.ReadSpec{After: after, Pieces: true})
+	if errors.Is(err, eventlog.ErrCorrupt) {
+		return fmt.Errorf("%w: %w", ErrBeyondRefill, err)
+	}
 	if err != nil {
 		return fmt.Errorf("read the recent transactions of source %q: %w", h.Source, err)
 	}
 	defer rd.Close()
 	for {
 		tx, err := rd.Next()
+		if errors.Is(err, eventlog.ErrCorrupt) {
+			return fmt.Errorf("%w: %w", ErrBeyondRefill, err)
+		}
 		if err != nil || tx == nil {
 			return err
 		}

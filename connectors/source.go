@@ -24,8 +24,9 @@ var (
 	ErrUnreachable = errors.New("source does not answer")
 	// ErrPrerequisite means that the server or the role must be changed first.
 	ErrPrerequisite = errors.New("source is not ready for capture")
-	// ErrBeyondRefill means damage in what a snapshot run itself has appended to its topic.
-	ErrBeyondRefill = errors.New("a snapshot run cannot mend its topic")
+	// ErrBeyondRefill means damage in what an unfinished snapshot run itself has
+	// appended: opened again, the source begins the run anew.
+	ErrBeyondRefill = errors.New("what the snapshot run has appended is damaged")
 )
 
 // Source is one database's change stream. Committed transactions come in commit

@@ -31,8 +31,7 @@ func (in *Ingest) sweep(ctx context.Context, b *change.Batch) error {
 		}
 	}
 	if errors.Is(err, eventlog.ErrCorrupt) {
-		return fmt.Errorf("%w: %s: %w. Begin a new log: stop the daemon, tailwater drop --state --yes, tailwater run reads every table again",
-			ErrBeyondRefill, b.Sweep.Topic, err)
+		return fmt.Errorf("%w, it begins anew: %s: %w", ErrBeyondRefill, b.Sweep.Topic, err)
 	}
 	if err != nil {
 		return fmt.Errorf("sweep %s: %w", b.Sweep.Topic, err)

@@ -88,8 +88,8 @@ func TestLogCheckNamesDamage(t *testing.T) {
 	segment := files(t, logDir+"/topics/000003-shop.public.products/00001-*.seg")[0]
 	size := sizeOfFile(t, segment)
 	batches := int64(len(mustRead(t, segment))) - 16 - int64(binary.LittleEndian.Uint32(mustRead(t, segment)[size-16:]))
-	refill := "tailwater snapshot run shop.public.products refills it; if that ends with the same damage, begin a new log: stop the daemon, tailwater drop --state --yes, tailwater run reads every table again"
-	start := "tailwater drop --state --yes"
+	refill := "tailwater snapshot run shop.public.products refills it; if that ends with the same damage, begin a new log: stop the daemon, tailwater drop --yes, tailwater run reads every table again"
+	start := "tailwater drop --yes"
 	rebuild := "tailwater view rebuild products"
 	view := filepath.Base(files(t, logDir+"/topics/000005-view.products/*.seg")[0])
 	seg := filepath.Base(segment)

@@ -76,7 +76,10 @@ func (c *snapshots) restore() error {
 		return err
 	}
 	if slices.ContainsFunc(c.m.Tables(), func(topic string) bool { return c.m.Table(topic).Running }) {
-		if err := h.Recent(c.recall); err != nil {
+		err := h.Recent(c.recall)
+		if errors.Is(err, connectors.ErrBeyondRefill) {
+			c.beginAnew(err)
+		} else if err != nil {
 			return fmt.Errorf("read what was appended since the snapshot began: %w", err)
 		}
 	}
@@ -91,6 +94,24 @@ func (c *snapshots) restore() error {
 	}
 	c.holdBack()
 	return c.restorePaused()
+}
+
+// beginAnew gives up the unfinished runs, since what they have appended cannot be
+// read, and begins others in their place: those mend it at their end. Like first
+// runs they wait for the transactions in progress.
+func (c *snapshots) beginAnew(damage error) {
+	for _, topic := range c.m.Tables() {
+		st := c.m.Table(topic)
+		if !st.Running || c.tables[topic] == nil {
+			continue
+		}
+		c.start.logger.Error("the snapshot begins anew: what it has appended is damaged", "source", c.start.options.Source, "table", topic, "run", st.Run, "err", damage)
+		if st.Mark.Where != "" {
+			c.m.Stop(topic)
+			continue
+		}
+		c.begin(snapshot.Start{Topic: topic, Floor: st.Mark.Floor, Total: c.tables[topic].rows})
+	}
 }
 
 func (c *snapshots) recall(r connectors.RecentTx) error {

@@ -83,7 +83,11 @@ func (c *checker) report(topic eventlog.TopicID, err error) error {
 func (c *checker) segments(segs []*segment) error {
 	slices.SortFunc(segs, func(a, b *segment) int { return strings.Compare(a.path, b.path) })
 	for _, s := range segs {
-		if err := c.report(s.key.topic, c.segment(s)); err != nil {
+		err := c.segment(s)
+		if vfs.IsNotExist(err) && !c.l.readOnly && c.l.segmentAt(s.key, s.base) == s {
+			err = s.missing()
+		}
+		if err := c.report(s.key.topic, err); err != nil {
 			return err
 		}
 	}

@@ -45,23 +45,17 @@ func checkBroken(ctx context.Context, l *Log, bad *CorruptError, names map[event
 		return c.Checked, err
 	}
 	var segs []*segment
-	var topic eventlog.TopicID
 	for k, list := range l.segs {
 		segs = append(segs, list...)
 		if _, ok := names[k.topic]; !ok {
 			names[k.topic] = metaName(l, k.topic)
-		}
-		for _, s := range list {
-			if s.path == bad.Path {
-				topic = k.topic
-			}
 		}
 	}
 	if err := c.segments(segs); err != nil {
 		return c.Checked, err
 	}
 	if !told { // of what is missing, or does not fit together
-		return c.Checked, tell(Damage{bad, topic})
+		return c.Checked, tell(Damage{bad, 0}) // no topic's way out: the daemon does not start
 	}
 	return c.Checked, nil
 }

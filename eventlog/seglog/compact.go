@@ -274,6 +274,9 @@ func (l *Log) compactDirtiest(ctx context.Context) bool {
 		l.opts.Logger.Warn("compaction is tried again", "err", err)
 		return false
 	default:
+		l.mu.Lock()
+		delete(l.damaged, k)
+		l.mu.Unlock()
 		l.opts.Logger.Debug("compacted", "topic", t.Spec.Name, "partition", k.partition,
 			"read", done.Read, "removed", done.Removed, "bytes_in", done.BytesIn, "bytes_out", done.BytesOut)
 	}

@@ -181,6 +181,9 @@ func (c *segCursor) openSegment(from eventlog.Offset) (bool, error) {
 		if vfs.IsNotExist(err) && c.l.replaced(seg, c.key, from) {
 			continue // replaced meanwhile
 		}
+		if vfs.IsNotExist(err) && !c.l.readOnly {
+			return false, seg.missing()
+		}
 		if err != nil {
 			return false, fmt.Errorf("open segment: %w", err)
 		}

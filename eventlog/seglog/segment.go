@@ -149,6 +149,9 @@ func (s *segment) corrupt(pos int64, format string, args ...any) error {
 	return &CorruptError{Path: s.path, Pos: pos, Reason: fmt.Sprintf(format, args...)}
 }
 
+// missing is the damage that the file is not there.
+func (s *segment) missing() error { return s.corrupt(0, "the file is missing") }
+
 // index returns the segment's index, reading it at first use.
 func (s *segment) index(fsys vfs.FS) (*segmentIndex, error) {
 	s.mu.Lock()

@@ -53,11 +53,15 @@ func (l *Log) damageIn(ctx context.Context, s *segment) (*damage, error) {
 	if vfs.IsNotExist(err) && l.segmentAt(s.key, s.base) != s {
 		return nil, nil // compacted meanwhile
 	}
+	d := &damage{seg: s}
+	if vfs.IsNotExist(err) {
+		d.end, d.count = s.next, 1
+		return d.found(s.missing())
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	d := &damage{seg: s}
 	if d.idx, err = s.readIndex(f); err != nil {
 		d.end, d.count = s.next, 1
 		return d.found(err)

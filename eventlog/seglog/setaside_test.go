@@ -240,3 +240,25 @@ func TestSetAsideWithoutSpace(t *testing.T) {
 		}
 	}
 }
+
+// TestSetAsideOfAMissingSegment: a segment that somebody deleted under a running
+// log is damage, named by the check and by readers, and is set aside like it.
+func TestSetAsideOfAMissingSegment(t *testing.T) {
+	fs, l, top := asideLog(t)
+	seg := l.segs[partKey{top.ID, 0}][1]
+	if err := fs.Remove(seg.path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := offsetsOf(t, l, top); !errors.Is(err, eventlog.ErrCorrupt) {
+		t.Errorf("a reader = %v", err)
+	}
+	found := 0
+	if _, err := l.Check(context.Background(), func(err error) { found++ }); err != nil || found != 1 {
+		t.Errorf("the check finds %d places, %v", found, err)
+	}
+	if n, err := l.SetAside(context.Background(), top.ID, []eventlog.Offset{seg.next}); n != 1 || err != nil {
+		t.Fatalf("SetAside = %d, %v", n, err)
+	}
+	wantAside(t, l, top, seg.base, seg.next)
+	wantAside(t, mustOpen(t, asideOptions(fs.Crash(nil))), top, seg.base, seg.next)
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tailwater/tailwater/eventlog/seglog"
 	"github.com/tailwater/tailwater/internal/testkit"
+	"github.com/tailwater/tailwater/server"
 )
 
 // damaged is a stopped library whose log is sealed and has a flipped bit in the first segment of a topic.
@@ -128,4 +129,55 @@ func TestDamagedViewIsOutputAgain(t *testing.T) {
 	equal(t, d, dsn)
 	d.MustRun("log", "check")
 	intact(t, d, dsn)
+}
+
+// TestDamageInTheRunItself: a run that finds what it has appended damaged, after a
+// restart, begins anew and mends that too.
+func TestDamageInTheRunItself(t *testing.T) {
+	dsn, d := slowLibrary(t)
+	d.Start()
+	d.WaitReady(waitLong)
+	equal(t, d, dsn)
+	d.MustRun("snapshot", "run", "lib.public.books")
+	awaitBooks(t, d, "the table is being read again", func(s server.SnapshotStatus) bool { return s.Run == 2 && running(s) })
+	d.Stop()
+	flipBits(t, d, "lib.public.books")
+	testkit.Exec(t, dsn, "DELETE FROM books WHERE id IN (3, 150)", "UPDATE books SET title = 'while damaged' WHERE id % 20 = 5")
+	d.Start()
+	d.WaitReady(waitLong)
+	equal(t, d, dsn)
+	if s := books(t, d); s.Run != 3 {
+		t.Errorf("%+v, want run 3", s)
+	}
+	intact(t, d, dsn)
+}
+
+// TestNewLog: the way out of a damaged journal that a refused start names.
+func TestNewLog(t *testing.T) {
+	dsn, _, d := library(t)
+	d.Start()
+	equal(t, d, dsn)
+	d.Stop()
+	files, err := filepath.Glob(filepath.Join(d.Dir(), "data", "log", "journal", "*.journal"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("journal files: %v, %v", files, err)
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)/4] ^= 1
+	if err := os.WriteFile(files[0], data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := d.Run("run"); r.Code == 0 || !strings.Contains(r.Stderr, "tailwater log check") {
+		t.Errorf("run with a damaged journal: exit code %d\n%s", r.Code, r.Stderr)
+	}
+	if r := d.Run("log", "check"); r.Code == 0 || !strings.Contains(r.Stdout, "tailwater drop --yes") {
+		t.Errorf("log check: exit code %d\n%s", r.Code, r.Stdout)
+	}
+	testkit.Exec(t, dsn, "DELETE FROM books WHERE id = 9")
+	d.MustRun("drop", "--yes")
+	d.Start()
+	equal(t, d, dsn)
 }

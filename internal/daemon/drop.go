@@ -37,7 +37,7 @@ func Drop(ctx context.Context, cfg *config.Config, r DropRequest, logger *slog.L
 		defer dir.close()
 	}
 	for _, name := range r.Sources {
-		if err := dropSource(ctx, cfg, name, dir, r.DryRun, logger, step); err != nil {
+		if err := dropSource(ctx, cfg, name, dir, r, logger, step); err != nil {
 			return err
 		}
 	}
@@ -55,13 +55,13 @@ func Drop(ctx context.Context, cfg *config.Config, r DropRequest, logger *slog.L
 	return nil
 }
 
-func dropSource(ctx context.Context, cfg *config.Config, name string, dir *dataDir, dry bool, logger *slog.Logger, step func(string)) error {
+func dropSource(ctx context.Context, cfg *config.Config, name string, dir *dataDir, r DropRequest, logger *slog.Logger, step func(string)) error {
 	s := cfg.Source(name)
 	if s == nil {
 		return fmt.Errorf("the configuration has no source %q", name)
 	}
 	step(fmt.Sprintf("source %q: replication slot %q and publication %q at %s", name, s.Slot, s.Publication, s.Address))
-	if !dry {
+	if !r.DryRun {
 		c, err := newConnector(s, logger)
 		if err != nil {
 			return err
@@ -70,11 +70,11 @@ func dropSource(ctx context.Context, cfg *config.Config, name string, dir *dataD
 			return fmt.Errorf("source %q: %w", name, err)
 		}
 	}
-	if dir == nil || !exists(dir.logDir()) {
+	if dir == nil || !exists(dir.logDir()) || r.State { // the log goes too, whether or not it still opens
 		return nil
 	}
 	step(fmt.Sprintf("source %q: its position in the log; the next run reads its tables again", name))
-	if dry {
+	if r.DryRun {
 		return nil
 	}
 	return withLog(dir, logger, func(log *seglog.Log) error {

@@ -140,9 +140,9 @@ func wayOut(topic string) string {
 		}
 		return "tailwater view rebuild " + view + " writes the view's records again"
 	case topic == "" || strings.HasPrefix(topic, "_"):
-		return "restore the file from a copy, or begin a new log: stop the daemon, tailwater drop --state --yes, tailwater run reads every table again"
+		return "restore the file from a copy, or begin a new log: stop the daemon, tailwater drop --yes, tailwater run reads every table again"
 	}
-	return "tailwater snapshot run " + topic + " refills it; if that ends with the same damage, begin a new log: stop the daemon, tailwater drop --state --yes, tailwater run reads every table again"
+	return "tailwater snapshot run " + topic + " refills it; if that ends with the same damage, begin a new log: stop the daemon, tailwater drop --yes, tailwater run reads every table again"
 }
 
 // dirError gives damage that stopped something else its way out.

@@ -44,7 +44,7 @@ func applyTopicRules(cfg *config.Config, log eventlog.Log) error {
 		case strings.HasPrefix(t.Spec.Name, "_"), strings.HasPrefix(t.Spec.Name, change.TopicView):
 			continue // made and kept by those who write them
 		case t.Spec.Cleanup == eventlog.CleanupDelete && spec.Cleanup != eventlog.CleanupDelete && slices.Max(log.StartOffsets(t.ID)) > 0:
-			return fmt.Errorf("log.topics: %w: %s has lost its oldest records under cleanup: delete, so that a view of it would miss rows; leave cleanup: delete, or begin a new log: stop the daemon, tailwater drop --state --yes, tailwater run reads every table again",
+			return fmt.Errorf("log.topics: %w: %s has lost its oldest records under cleanup: delete, so that a view of it would miss rows; leave cleanup: delete, or begin a new log: stop the daemon, tailwater drop --yes, tailwater run reads every table again",
 				ErrLostRecords, t.Spec.Name)
 		}
 		if _, err := log.EnsureTopic(spec); err != nil {

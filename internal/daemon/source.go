@@ -46,7 +46,7 @@ func newSourceRunner(cfg *config.Source, connector connectors.Connector, log eve
 
 // final reports whether an error of a source will not go away by trying again.
 func final(err error) bool {
-	for _, e := range []error{connectors.ErrPositionLost, connectors.ErrRewound, connectors.ErrUnknownSlot, connectors.ErrPrerequisite, connectors.ErrBeyondRefill, eventlog.ErrTooLarge, eventlog.ErrPartitionCount} {
+	for _, e := range []error{connectors.ErrPositionLost, connectors.ErrRewound, connectors.ErrUnknownSlot, connectors.ErrPrerequisite, eventlog.ErrTooLarge, eventlog.ErrPartitionCount} {
 		if errors.Is(err, e) {
 			return true
 		}
@@ -68,8 +68,9 @@ func (r *sourceRunner) Run(ctx context.Context) error {
 			r.stop(err)
 			<-ctx.Done()
 			return nil
+		case errors.Is(err, connectors.ErrBeyondRefill): // opening it again mends that
 		case logFailed(err):
-			return err
+			return dirError(err)
 		case errors.Is(err, connectors.ErrReopen):
 			r.logger.Info("source is opened anew", "err", err)
 			continue
