@@ -179,12 +179,16 @@ func (c *Connector) start(ctx context.Context, h connectors.History, schemas map
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", o.Source, err)
 	}
+	shapes, err := readShapes(ctx, sql, v.server, oids)
+	if err != nil {
+		return nil, fmt.Errorf("source %s: %w", o.Source, err)
+	}
 	w, err := p.startStream(ctx, at.end)
 	if err != nil {
 		return nil, err
 	}
 	s := &source{o: o, connector: c, history: h, server: v.server, catalog: catalog, wire: w, queue: newQueue(o.QueueBytes),
-		meta: &sharedSession{o: o, s: sql}, watch: &sharedSession{o: o}, known: map[uint32]string{}, published: published, user: v.user,
+		meta: &sharedSession{o: o, s: sql}, watch: &sharedSession{o: o}, known: map[uint32]string{}, published: published, shapes: shapes, user: v.user,
 		wake: make(chan struct{}, 1), flush: make(chan struct{}, 1), lastTick: o.Clock()}
 	for _, t := range tables {
 		s.known[t.oid] = t.String()
@@ -207,18 +211,19 @@ func (c *Connector) begin(s *source, tables []*table, added map[uint32]bool, at 
 		s.returned.Store(uint64(at.end))
 		s.confirmed.Store(uint64(at.end))
 	}
-	co, err := c.coordinate(coordinatorStart{options: s.o, logger: s.o.Logger, history: s.history, server: s.server, tables: tables, added: added, published: s.published,
+	a := &assembler{source: s.o.Source, system: s.server.system, timeline: s.server.timeline, partBytes: s.o.PartBytes, xid: s.server.xid, held: at.end,
+		relation: func(m relationMessage) (*relationUse, error) { return s.describe(ctx, m) },
+		retype:   func(t *table) (*table, error) { return s.retype(ctx, t) },
+		emit:     func(b *change.Batch, end LSN) error { return s.deliver(ctx, b, end) }}
+	co, err := c.coordinate(coordinatorStart{options: s.o, logger: s.o.Logger, history: s.history, server: s.server, tables: tables, added: added, published: s.published, shapes: s.shapes,
 		connect: func(ctx context.Context) (*session, error) { return connect(ctx, s.o, false) },
-		current: s.catalog.current, poke: func() { signal(s.wake) }})
+		current: s.catalog.current, poke: func() { signal(s.wake) }, retype: func() { a.stale.Store(true) }})
 	if err != nil {
 		cancel()
 		_ = s.wire.close()
 		return fmt.Errorf("source %s: snapshot: %w", s.o.Source, err)
 	}
 	s.coordinator = co
-	a := &assembler{source: s.o.Source, system: s.server.system, timeline: s.server.timeline, partBytes: s.o.PartBytes, xid: s.server.xid, held: at.end,
-		relation: func(m relationMessage) (*relationUse, error) { return s.describe(ctx, m) },
-		emit:     func(b *change.Batch, end LSN) error { return s.deliver(ctx, b, end) }}
 	c.mu.Lock()
 	c.open, c.reopening = s, false
 	c.end = min(c.end, flushed) // what a crash of the server took never comes
@@ -239,6 +244,15 @@ func (s *source) describe(ctx context.Context, m relationMessage) (*relationUse,
 		err = s.queue.put(ctx, item{layout: changed})
 	}
 	return use, err
+}
+
+// retype is the assembler's.
+func (s *source) retype(ctx context.Context, t *table) (now *table, err error) {
+	err = s.meta.do(ctx, func(q *session) (err error) {
+		now, err = s.catalog.retype(ctx, q, t)
+		return err
+	})
+	return now, err
 }
 
 func (c *Connector) closed(s *source) {
