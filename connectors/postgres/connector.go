@@ -46,7 +46,7 @@ func (c *Connector) Describe(ctx context.Context) (*connectors.Description, erro
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", c.opts.Source, err)
 	}
-	v.warnUnknown(tables)
+	v.warnTypes(tables)
 	v.warnFolded(ctx, s, tables)
 	if err := v.checkReplication(ctx, &c.opts); err != nil {
 		return nil, err
@@ -59,11 +59,14 @@ func (c *Connector) Describe(ctx context.Context) (*connectors.Description, erro
 	return d, nil
 }
 
-// warnUnknown warns of types that are kept as text, once a type.
-func (v *survey) warnUnknown(tables []*table) {
+// warnTypes warns of types that are kept as text, once a type, and of geometries that lose a part.
+func (v *survey) warnTypes(tables []*table) {
 	seen := map[uint32]bool{}
 	for _, t := range tables {
 		for i := range t.columns {
+			if c := &t.layout.Columns[i]; measured(c.SourceType) {
+				v.warn(t.String(), "", "column %s is %s: GeoJSON has no place for M, which is left out", c.Name, c.SourceType)
+			}
 			for _, u := range t.columns[i].typ.unknowns() {
 				if !seen[u.oid] {
 					seen[u.oid] = true
@@ -168,7 +171,7 @@ func (c *Connector) start(ctx context.Context, h connectors.History, schemas map
 		return nil, fmt.Errorf("source %s: %w", o.Source, err)
 	}
 	values := &survey{}
-	values.warnUnknown(tables)
+	values.warnTypes(tables)
 	values.warnFolded(ctx, sql, tables)
 	c.warn(values.problems)
 	var oids []uint32
@@ -241,6 +244,9 @@ func (s *source) describe(ctx context.Context, m relationMessage) (*relationUse,
 		return err
 	})
 	if err == nil && changed != nil {
+		v := &survey{}
+		v.warnTypes([]*table{changed.now})
+		s.connector.warn(v.problems)
 		err = s.queue.put(ctx, item{layout: changed})
 	}
 	return use, err
