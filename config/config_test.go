@@ -102,6 +102,7 @@ func dump(cfg *Config) string {
 	for _, s := range cfg.Sources {
 		p("source %s %s %s dsn=%v addr=%s discover=%s slot=%s pub=%s tls=%s snapshot=%+v heartbeat=%s on_limit=%s",
 			s.Pos, s.Name, s.Kind, s.DSN, s.Address, s.Discover, s.Slot, s.Publication, s.TLS.Mode, s.Snapshot, s.Heartbeat, s.OnLimit)
+		p("  messages=%q off=%v signals=%s heartbeat_message=%s", s.Messages, s.NoMessages, s.Signals, s.HeartbeatMessage)
 		for _, t := range s.Tables {
 			p("  table %s %q literal=%v", t.Pos, t.Text, t.Literal())
 		}

@@ -33,8 +33,8 @@ func (d *decoder) source(e entry, cfg *Config) *Source {
 	s := &Source{
 		Name: e.key, Pos: e.pos, Kind: SourceKind(kind),
 		Discover: 10 * time.Second, Heartbeat: 10 * time.Second, OnLimit: OnLimitAlert,
-		InsecurePlaintext: cfg.InsecurePlaintext,
-		Snapshot:          Snapshot{Mode: SnapshotInitial, ChunkRows: 10000, Workers: 1},
+		InsecurePlaintext: cfg.InsecurePlaintext, Signals: SignalsTables,
+		Snapshot: Snapshot{Mode: SnapshotInitial, ChunkRows: 10000, Workers: 1},
 	}
 	if s.Kind != Postgres {
 		d.problem(body.pos, kind+" is not in this version yet", "only postgres sources can be captured so far")
@@ -58,6 +58,7 @@ func (d *decoder) source(e entry, cfg *Config) *Source {
 	o.enum("on_limit", &s.OnLimit, OnLimitAlert, OnLimitResnapshot)
 	o.boolean("insecure_plaintext", &s.InsecurePlaintext)
 	d.slot(o, s)
+	d.messages(o, s)
 	d.sourceTLS(o, s)
 	d.snapshot(o, s)
 	d.columns(o, s)
@@ -133,6 +134,35 @@ func (d *decoder) slot(o *object, s *Source) {
 	}
 	if s.Publication == "" || len(s.Publication) > 63 || strings.ContainsRune(s.Publication, 0) {
 		d.problem(s.PublicationPos, fmt.Sprintf("%s cannot be the name of a publication", quote(s.Publication)), "use at most 63 bytes")
+	}
+}
+
+// messages takes what concerns logical messages: off, a prefix or a list of them.
+func (d *decoder) messages(o *object, s *Source) {
+	if s.Kind != Postgres {
+		for _, key := range []string{"messages", "signals", "heartbeat_message"} {
+			if o.has(key) {
+				o.child(key)
+				d.problem(o.at(key), key+" is for postgres sources", "leave it out")
+			}
+		}
+		return
+	}
+	o.enum("signals", &s.Signals, SignalsOff, SignalsTables, SignalsConditions)
+	o.duration("heartbeat_message", &s.HeartbeatMessage, 0)
+	n := o.child("messages")
+	for _, item := range d.list(n) {
+		text, ok := d.value(item)
+		if ok && item == n && text == "off" {
+			s.NoMessages = true
+			return
+		}
+		if ok {
+			s.Messages = append(s.Messages, text)
+		}
+	}
+	if n != nil && n.kind == listNode && len(n.items) == 0 {
+		d.problem(o.at("messages"), "the list of prefixes is empty", "name them: messages: [app.*]; none: messages: off")
 	}
 }
 

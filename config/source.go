@@ -46,10 +46,22 @@ type Source struct {
 	Snapshot Snapshot
 	Columns  []ColumnRule
 
-	Heartbeat      time.Duration // 0 = off. Default 10s
-	MaxRetainedWAL Size          // 0 = no limit (default)
-	OnLimit        string        // OnLimitAlert (default) or OnLimitResnapshot
+	Heartbeat        time.Duration // 0 = off. Default 10s
+	HeartbeatMessage time.Duration // PostgreSQL: how often a message is written to the database; 0 = never (default)
+	MaxRetainedWAL   Size          // 0 = no limit (default)
+	OnLimit          string        // OnLimitAlert (default) or OnLimitResnapshot
+
+	Messages   []string // PostgreSQL: prefixes of logical messages to capture, with *; default *
+	NoMessages bool     // messages: off
+	Signals    string   // PostgreSQL: SignalsOff, SignalsTables (default) or SignalsConditions
 }
+
+// What a source's signals may ask for.
+const (
+	SignalsOff        = "off"
+	SignalsTables     = "tables"     // snapshots of whole tables
+	SignalsConditions = "conditions" // also of the rows with a condition
+)
 
 // Captures tells whether the patterns take a table.
 func (s *Source) Captures(schema, table string) bool {

@@ -1,6 +1,7 @@
 package connectors
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/tailwater/tailwater/change"
@@ -49,4 +50,48 @@ func (h *LogHistory) Requests(fn func(topic string, key change.Key) error) error
 		}
 	}
 	return nil
+}
+
+// SnapshotAction is what people can do to snapshots.
+type SnapshotAction string
+
+// The actions.
+const (
+	SnapshotPause  SnapshotAction = "pause"  // no further chunk is read until resume
+	SnapshotResume SnapshotAction = "resume" // ends pause
+	SnapshotStop   SnapshotAction = "stop"   // the unfinished run is given up
+)
+
+// PauseHistory is a History that also keeps which snapshots are paused, by their
+// topics. LogHistory is one.
+type PauseHistory interface {
+	Paused() ([]string, error)
+	SetPaused(topics []string) error
+}
+
+var _ PauseHistory = (*LogHistory)(nil)
+
+// Paused returns the topics of SetPaused.
+func (h *LogHistory) Paused() ([]string, error) {
+	text, err := h.Log.Checkpoint("paused/" + h.Source)
+	if err != nil || text == nil {
+		return nil, err
+	}
+	var topics []string
+	if err := json.Unmarshal(text, &topics); err != nil {
+		return nil, fmt.Errorf("the checkpoint paused/%s: %w", h.Source, err)
+	}
+	return topics, nil
+}
+
+// SetPaused durably keeps the topics.
+func (h *LogHistory) SetPaused(topics []string) error {
+	if len(topics) == 0 {
+		return h.Log.SaveCheckpoint("paused/"+h.Source, nil)
+	}
+	text, err := json.Marshal(topics)
+	if err != nil {
+		return err
+	}
+	return h.Log.SaveCheckpoint("paused/"+h.Source, text)
 }

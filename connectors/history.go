@@ -119,6 +119,7 @@ func stopForgotten(marks []markAt, forgotten eventlog.CSN) []markAt {
 
 // Recent calls fn for the source's transactions since the beginning of the
 // oldest unfinished snapshot run; all that the journal still has if there is none.
+// A large one comes in several pieces.
 func (h *LogHistory) Recent(fn func(r RecentTx) error) error {
 	marks, err := h.marks()
 	if err != nil {
@@ -135,7 +136,7 @@ func (h *LogHistory) Recent(fn func(r RecentTx) error) error {
 	for _, t := range h.Log.Topics() {
 		names[t.ID] = t.Spec.Name
 	}
-	rd, err := h.Log.Read(eventlog.ReadSpec{After: after})
+	rd, err := h.Log.Read(eventlog.ReadSpec{After: after, Pieces: true})
 	if err != nil {
 		return fmt.Errorf("read the recent transactions of source %q: %w", h.Source, err)
 	}

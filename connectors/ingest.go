@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -343,11 +344,7 @@ func (in *Ingest) addControl(p *pendingTx, c *change.Control) error {
 	if err != nil {
 		return err
 	}
-	op := change.OpSchema
-	if c.Topic == change.TopicMessages+in.opts.Source {
-		op = change.OpMessage
-	}
-	p.add(eventlog.Record{Topic: t.ID, Op: uint8(op), Key: c.Key, Value: c.Value})
+	p.add(eventlog.Record{Topic: t.ID, Op: uint8(change.OpSchema), Key: c.Key, Value: c.Value})
 	return nil
 }
 
@@ -362,6 +359,8 @@ func (in *Ingest) topic(name string) (eventlog.Topic, error) {
 		// An id may be written again when its layout comes back: readers need it
 		// before its first use, so nothing of it may go.
 		spec.Cleanup = eventlog.CleanupNone
+	case strings.HasPrefix(name, change.TopicMessages):
+		spec = MessageSpec(in.opts.Spec(name))
 	case name[0] != '_':
 		spec = in.opts.Spec(name)
 	}
@@ -371,4 +370,20 @@ func (in *Ingest) topic(name string) (eventlog.Topic, error) {
 	}
 	in.topics[name] = t
 	return t, nil
+}
+
+// messageRetention is how long messages are kept where nothing else is said.
+const messageRetention = 7 * 24 * time.Hour
+
+// MessageSpec makes of what is said of a _messages topic what it is made with.
+// Messages of one prefix do not replace each other: they go by their age.
+func MessageSpec(spec eventlog.TopicSpec) eventlog.TopicSpec {
+	spec.Partitions = 1 // they have one order
+	if spec.Cleanup != eventlog.CleanupNone {
+		spec.Cleanup = eventlog.CleanupDelete
+		if spec.Retention == 0 && spec.RetentionBytes == 0 {
+			spec.Retention = messageRetention
+		}
+	}
+	return spec
 }

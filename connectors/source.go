@@ -77,7 +77,8 @@ type History interface {
 	Marks() ([]*change.SnapshotMark, error)
 	// Recent calls fn for the source's transactions with their keys, newest
 	// ones last, from the beginning of the oldest unfinished snapshot run (all
-	// that are still in the journal if there is none).
+	// that are still in the journal if there is none). A large transaction may
+	// come in several pieces, one behind the other.
 	Recent(fn func(r RecentTx) error) error
 	// Intent and SetIntent keep a small durable note, for V15: written before
 	// something is made in the database. nil removes it.
@@ -90,7 +91,7 @@ type History interface {
 	ReadNewest(topic string, fn func(key change.Key, row change.Row, partial bool) error) error
 }
 
-// RecentTx is one transaction that the log holds.
+// RecentTx is one transaction that the log holds, or a piece of one.
 type RecentTx struct {
 	Tx     string // the id as change.Batch.Tx gave it
 	Kind   change.BatchKind
@@ -145,4 +146,13 @@ type SourceStats struct {
 	LastCommit    time.Time
 	Rows          map[string]int64 // by op name, since Open
 	Tables        []TableProgress
+	Signals       []Signal // the newest ones, oldest first
+}
+
+// Signal is a request that came from inside the database.
+type Signal struct {
+	Position string
+	Time     time.Time
+	Content  string // shortened
+	Refused  string // why it was not obeyed; "": it was
 }

@@ -169,3 +169,43 @@ func TestUnfinishedStreamIsDiscarded(t *testing.T) {
 		})
 	}
 }
+
+// TestRecentInPieces: the rows of a large transaction are told in order, and
+// not all at once.
+func TestRecentInPieces(t *testing.T) {
+	log := logtest.Mem()
+	a := testSchema("shop.public.a", "id", "v")
+	begun := change.SnapshotMark{Topic: a.Topic, Run: 1, State: change.SnapshotBegun}
+	runIngest(t, log, &change.Batch{Source: "shop", Kind: change.Chunk, Controls: []change.Control{{Topic: "_snapshots.shop", Key: begun.Key(), Value: begun.Append(nil)}}})
+	top, err := log.EnsureTopic(eventlog.TopicSpec{Name: a.Topic})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := log.Stream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for i := range uint32(10) {
+		r := eventlog.Record{Topic: top.ID, Seq: i, Op: uint8(change.OpInsert), Key: key(int64(i)), Value: []byte("v")}
+		if err := s.Add(0, []eventlog.Record{r}); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, fmt.Sprint("7 ", change.Key(r.Key)))
+	}
+	if err := s.Commit(t.Context(), &eventlog.Tx{Kind: eventlog.TxSource, Source: "shop", ID: "7"}); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	most := 0
+	err = (&LogHistory{Log: log, Source: "shop"}).Recent(func(r RecentTx) error {
+		most = max(most, len(r.Events))
+		for _, e := range r.Events {
+			got = append(got, fmt.Sprint(r.Tx, " ", e.Key))
+		}
+		return nil
+	})
+	if err != nil || !slices.Equal(got, want) || most != 1 {
+		t.Errorf("told %q, at most %d rows at once, %v; want %q one by one", got, most, err, want)
+	}
+}

@@ -87,7 +87,11 @@ func (in *Ingest) refill(ctx context.Context, b *change.Batch, t eventlog.Topic,
 		return err
 	}
 	var n int
-	err = in.whileFull(ctx, p.tx.CommitTime, func() error { n, err = in.opts.Log.SetAside(ctx, t.ID, below); return err })
+	err = in.whileFull(ctx, p.tx.CommitTime, func() error {
+		some, err := in.opts.Log.SetAside(ctx, t.ID, below)
+		n += some
+		return err
+	})
 	if err != nil {
 		return err
 	}

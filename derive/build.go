@@ -17,7 +17,7 @@ import (
 type build struct {
 	tables map[eventlog.TopicID]*source
 	reader eventlog.Reader
-	peeked *eventlog.Tx // read, but beyond the applied position
+	peeked *eventlog.Tx // read, but beyond the applied position; perhaps a first piece
 	// release ends the pin on the topics.
 	release func()
 }
@@ -78,7 +78,7 @@ func (r *Runner) buildSome(ctx context.Context, g *build) (done bool, err error)
 		for id := range g.tables {
 			ids = append(ids, id)
 		}
-		if g.reader, err = r.log.Read(eventlog.ReadSpec{Topics: ids}); err != nil {
+		if g.reader, err = r.log.Read(eventlog.ReadSpec{Topics: ids, Pieces: true}); err != nil {
 			return false, err
 		}
 	}
@@ -93,7 +93,9 @@ func (r *Runner) buildSome(ctx context.Context, g *build) (done bool, err error)
 	}
 }
 
-// buildBatch applies transactions in one commit; end tells that none is left at or below the applied position.
+// buildBatch applies transactions in one commit; end tells that none is left at or
+// below the applied position. Nobody sees an image before that, so a commit may
+// end with a piece of a large transaction.
 func (r *Runner) buildBatch(g *build) (size int, end bool, err error) {
 	b := r.store.Batch()
 	for b.Size() < buildCommit && !end {

@@ -68,7 +68,7 @@ type progress struct {
 	Floor     eventlog.CSN `json:"floor,omitempty"`
 	State     State        `json:"state"` // as of the commit, for readers of a stopped directory
 	Documents int64        `json:"documents"`
-	// Refill is set while the view's topic is being mended; see Runner.Refill.
+	// Refill is set while the view's topic is being mended, until its consumers were let go; see Runner.Refill.
 	Refill  bool  `json:"refill,omitempty"`
 	Pending int64 `json:"pending"`
 }

@@ -2,6 +2,7 @@ package derive
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -193,7 +194,7 @@ func (r *Runner) liveTables() map[string]*image.Table {
 // from here on, and a pass brings what was output up to it.
 func (r *Runner) takeOver() error {
 	for _, v := range r.views {
-		if v.next == nil || v.next.bound == nil {
+		if v.next == nil || v.next.bound == nil || v.unread != nil {
 			continue
 		}
 		if err := r.switchView(v); err != nil {
@@ -218,7 +219,10 @@ func (r *Runner) switchView(v *viewState) error {
 		if err := b.Commit(false); err != nil {
 			return err
 		}
-		if err := r.adoptOutputs(v); err != nil {
+		if err := r.adoptOutputs(v); errors.Is(err, eventlog.ErrCorrupt) {
+			r.leaveUnread(v, err)
+			return nil
+		} else if err != nil {
 			return err
 		}
 		b = r.store.Batch()

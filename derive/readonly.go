@@ -22,7 +22,7 @@ func OpenReadOnly(stateDir string, restore func(definition []byte) (View, error)
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{opts: Options{Restore: restore, StateDir: stateDir}, store: store, published: map[string]*served{}}
+	r := &Runner{over: make(chan struct{}), opts: Options{Restore: restore, StateDir: stateDir}, store: store, published: map[string]*served{}}
 	if err := r.loadReadOnly(); err != nil {
 		r.Close()
 		return nil, err

@@ -2,7 +2,6 @@ package derive
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -25,13 +24,6 @@ func (r *Runner) recover() error {
 		return err
 	}
 	r.reached = r.applied
-	for _, v := range r.views {
-		if v.memory.Refill && v.id != 0 && v.wanted != nil {
-			if err := r.refill(context.Background(), v); err != nil {
-				return err
-			}
-		}
-	}
 	if err := r.plan(); err != nil {
 		return err
 	}

@@ -32,11 +32,16 @@ func (r *Runner) Refill(ctx context.Context, view string) (damaged bool, err err
 	}
 	a := &ask{done: make(chan error, 1), do: func(ctx context.Context) error {
 		v := r.byName[view]
-		if v == nil || v.id == 0 {
+		if v == nil || v.wanted == nil {
 			return fmt.Errorf("%w: %s", ErrUnknownView, view)
 		}
 		r.opts.Logger.Warn("the topic of a view is damaged: its documents are output again", "stage", "derive", "view", view, "damage", found)
-		err := r.refill(ctx, v)
+		var err error
+		if v.id == 0 {
+			err = r.mendUnread(ctx, v, t)
+		} else {
+			err = r.refill(ctx, v)
+		}
 		r.mu.Lock()
 		r.publish()
 		r.mu.Unlock()
@@ -44,6 +49,8 @@ func (r *Runner) Refill(ctx context.Context, view string) (damaged bool, err err
 	}}
 	select {
 	case r.asks <- a:
+	case <-r.over:
+		return true, fmt.Errorf("view %s: %w: the state is closed", view, ErrNotReady)
 	case <-ctx.Done():
 		return true, ctx.Err()
 	}
@@ -55,16 +62,17 @@ func (r *Runner) Refill(ctx context.Context, view string) (damaged bool, err err
 	}
 }
 
-// answer does what was asked meanwhile.
-func (r *Runner) answer(ctx context.Context) error {
+// answer does what was asked meanwhile; asked tells whether anything was.
+func (r *Runner) answer(ctx context.Context) (asked bool, err error) {
 	for {
 		select {
 		case a := <-r.asks:
+			asked = true
 			if err := a.run(ctx); err != nil {
-				return err
+				return asked, err
 			}
 		default:
-			return nil
+			return asked, nil
 		}
 	}
 }
@@ -105,16 +113,98 @@ func (r *Runner) refill(ctx context.Context, v *viewState) error {
 	if err := w.commit(true); err != nil {
 		return err
 	}
-	n, err := r.log.SetAside(ctx, v.topic.ID, r.log.EndOffsets(v.topic.ID))
+	n, err := r.setAside(ctx, v, v.topic)
 	if err != nil {
-		return fmt.Errorf("view %s: %w", v.name, err)
+		return err
 	}
 	if err := r.queueGhosts(v, w); err != nil {
 		return err
 	}
-	v.memory.Refill = false
 	r.opts.Logger.Warn("damaged records of a view's topic were set aside", "stage", "derive", "view", v.name, "batches", n, "documents", v.memory.Pending)
-	return w.commit(true)
+	if err := w.commit(true); err != nil {
+		return err
+	}
+	v.refilled = true
+	return nil
+}
+
+// endRefills lets the consumers of mended topics go once everything is output:
+// deletes that they had not seen may have been lost, and only by beginning anew do
+// they find out. Until the end of it is remembered a restart does all of it again.
+func (r *Runner) endRefills(ctx context.Context) error {
+	for _, v := range r.views {
+		if !v.refilled || v.memory.Pass {
+			continue
+		}
+		b := r.store.Batch()
+		left, err := r.ready(b, v, 1)
+		if err = errors.Join(err, b.Close()); err != nil {
+			return err
+		}
+		if len(left) > 0 {
+			continue
+		}
+		if err := r.whileFull(ctx, func() error { return r.log.LetGoAll(v.topic.ID) }); err != nil {
+			return fmt.Errorf("view %s: %w", v.name, err)
+		}
+		v.memory.Refill, v.refilled = false, false
+		b = r.store.Batch()
+		if err := remember(b, memPass+v.name, &v.memory); err != nil {
+			return errors.Join(err, b.Close())
+		}
+		if err := b.Commit(true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mendUnread removes what is damaged of a topic that a view without state could
+// not read: all its documents are output anyway, above what they were before.
+// Its consumers begin anew, which they cannot before the view is live.
+func (r *Runner) mendUnread(ctx context.Context, v *viewState, t eventlog.Topic) error {
+	if err := r.whileFull(ctx, func() error { return r.log.LetGoAll(t.ID) }); err != nil {
+		return fmt.Errorf("view %s: %w", v.name, err)
+	}
+	n, err := r.setAside(ctx, v, t)
+	if err != nil {
+		return err
+	}
+	v.unread, v.memory.Floor, r.replan = nil, r.log.Frontier(), true
+	r.opts.Logger.Warn("damaged records of a view's topic were set aside", "stage", "derive", "view", v.name, "batches", n)
+	return nil
+}
+
+// setAside removes what is damaged of a view's topic; n counts the batches.
+func (r *Runner) setAside(ctx context.Context, v *viewState, t eventlog.Topic) (n int, err error) {
+	err = r.whileFull(ctx, func() error {
+		some, err := r.log.SetAside(ctx, t.ID, r.log.EndOffsets(t.ID))
+		n += some
+		return err
+	})
+	if err != nil {
+		return n, fmt.Errorf("view %s: %w", v.name, err)
+	}
+	return n, nil
+}
+
+// resumeRefills mends the topics of the views that were being mended when the state was closed.
+func (r *Runner) resumeRefills(ctx context.Context) error {
+	for _, v := range r.views {
+		if v.memory.Refill && !v.refilled && v.id != 0 && v.wanted != nil {
+			if err := r.refill(ctx, v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// leaveUnread keeps a view without state from taking over while its topic is
+// damaged: which documents it must take back, only that tells. Others go on.
+func (r *Runner) leaveUnread(v *viewState, damage error) {
+	v.id, v.memory, v.unread = 0, progress{}, damage
+	r.opts.Logger.Error("a view without state cannot read its damaged topic", "stage", "derive", "view", v.name, "err", damage)
 }
 
 // refillRoots is how many roots are collected at once.

@@ -44,6 +44,7 @@ type Runner struct {
 	keyBuf   []byte
 
 	asks chan *ask
+	over chan struct{} // closed by Close
 
 	mu        sync.Mutex // guards what follows
 	published map[string]*served
@@ -72,7 +73,7 @@ func Open(o Options) (*Runner, error) {
 	r := &Runner{
 		opts: o, log: o.Log, store: store, schemas: newRegistry(o.Log), floors: newFloors(),
 		byName: map[string]*viewState{}, images: map[string]*source{}, byOutput: map[eventlog.TopicID]*viewState{},
-		synced: time.Now(), published: map[string]*served{}, replan: true, asks: make(chan *ask),
+		synced: time.Now(), published: map[string]*served{}, replan: true, asks: make(chan *ask), over: make(chan struct{}),
 	}
 	if err := r.recover(); err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -87,33 +88,36 @@ func (r *Runner) Run(ctx context.Context) error {
 		changed := r.log.Changed()
 		r.retryDamaged()
 		more, err := r.turn(ctx)
+		asked := false
+		if err == nil {
+			asked, err = r.answer(ctx)
+		}
+		if err == nil && !more && !asked { // what was asked may have given the next turn work
+			err = r.idle(ctx, changed)
+		}
 		if ctx.Err() != nil {
 			return r.sync()
 		}
 		if err != nil {
 			return fmt.Errorf("derive: %w", err)
 		}
-		if err := r.answer(ctx); err != nil {
-			return fmt.Errorf("derive: %w", err)
-		}
-		if more {
-			continue
-		}
-		var retry <-chan time.Time
-		if r.damaged != nil {
-			retry = time.After(time.Until(r.retryAt))
-		}
-		select {
-		case <-ctx.Done():
-			return r.sync()
-		case <-changed:
-		case <-retry:
-		case a := <-r.asks:
-			if err := a.run(ctx); err != nil {
-				return fmt.Errorf("derive: %w", err)
-			}
-		}
 	}
+}
+
+// idle waits for the log, for what is asked, or until what was given up is due again.
+func (r *Runner) idle(ctx context.Context, changed <-chan struct{}) error {
+	var retry <-chan time.Time
+	if r.damaged != nil {
+		retry = time.After(time.Until(r.retryAt))
+	}
+	select {
+	case <-ctx.Done():
+	case <-changed:
+	case <-retry:
+	case a := <-r.asks:
+		return a.run(ctx)
+	}
+	return nil
 }
 
 // CatchUp works until nothing is left to do at the log's frontier; Run must not
@@ -135,12 +139,18 @@ func (r *Runner) CatchUp(ctx context.Context) error {
 
 // turn does a bounded piece of work; more tells that there is some left.
 func (r *Runner) turn(ctx context.Context) (more bool, err error) {
+	if err := r.resumeRefills(ctx); err != nil {
+		return false, err
+	}
 	if r.replan {
 		if err := r.plan(); err != nil {
 			return false, err
 		}
 	}
 	more, err = r.step(ctx)
+	if err == nil {
+		err = r.endRefills(ctx)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -168,6 +178,7 @@ func (r *Runner) Close() error {
 		return nil
 	}
 	r.closed = true
+	close(r.over)
 	var errs []error
 	if r.reader != nil {
 		errs = append(errs, r.reader.Close())
@@ -229,7 +240,7 @@ func (r *Runner) reopen(ids []eventlog.TopicID, byTopic map[eventlog.TopicID]*so
 	if err := r.holdTables(); err != nil {
 		return err
 	}
-	reader, err := r.log.Read(eventlog.ReadSpec{Topics: ids, After: r.applied})
+	reader, err := r.log.Read(eventlog.ReadSpec{Topics: ids, After: r.applied, Pieces: true})
 	if err != nil {
 		return fmt.Errorf("read the log behind %d: %w", r.applied, err)
 	}

@@ -94,6 +94,8 @@ func (r *Runner) state(v *viewState) (State, string) {
 		return StateStopped, v.stopped
 	case v.current == nil && v.next == nil:
 		return StateWaiting, v.waiting
+	case v.unread != nil:
+		return StateStopped, reasons(v.unread) + "; 'tailwater view rebuild " + v.name + "' outputs its documents again"
 	case r.damaged != nil && v.current == nil:
 		return StateStopped, reasons(r.damaged) + "; 'tailwater log check' tells the way out, then it goes on by itself"
 	case v.current == nil:

@@ -70,13 +70,15 @@ func (r *Runner) step(ctx context.Context) (more bool, err error) {
 	return s.more || !s.idle, r.commit(s)
 }
 
-// readBatch applies transactions up to the limits or the frontier.
+// readBatch applies transactions up to the limits or the frontier. A large one
+// comes in pieces: its records need little memory, what it changes is all in the
+// step's batch.
 func (r *Runner) readBatch(s *step) error {
 	frontier := r.log.Frontier()
 	if err := r.follow(); err != nil {
 		return err
 	}
-	for s.txs < r.opts.MaxBatchTx && s.bytes < r.opts.MaxBatchBytes && !s.cut {
+	for more := false; more || s.txs < r.opts.MaxBatchTx && s.bytes < r.opts.MaxBatchBytes && !s.cut; {
 		tx, err := r.reader.Next()
 		if err != nil {
 			return fmt.Errorf("read the log behind %d: %w", s.b, err)
@@ -88,13 +90,15 @@ func (r *Runner) readBatch(s *step) error {
 		if err := r.applyTx(s, tx); err != nil {
 			return err
 		}
-		s.txs++
+		if more = tx.More; !more {
+			s.txs++
+		}
 		s.b, s.commitTime = tx.CSN, tx.CommitTime
 	}
 	return nil
 }
 
-// applyTx brings the images to the state after one transaction.
+// applyTx brings the images to the state after one transaction, or a piece of one.
 func (r *Runner) applyTx(s *step, tx *eventlog.Tx) error {
 	for i := range tx.Records {
 		rec := &tx.Records[i]
@@ -235,16 +239,22 @@ func (r *Runner) append(ctx context.Context, s *step) error {
 		return nil
 	}
 	s.out.tx.Kind, s.out.tx.CSN, s.out.tx.Since, s.out.tx.CommitTime = eventlog.TxOutput, s.b, s.a, s.commitTime
+	err := r.whileFull(ctx, func() error { return r.log.Append(ctx, []*eventlog.Tx{&s.out.tx}) })
+	if err != nil {
+		return fmt.Errorf("append outputs of (%d, %d]: %w", s.a, s.b, err)
+	}
+	return nil
+}
+
+// whileFull repeats do while the log has no space (C8).
+func (r *Runner) whileFull(ctx context.Context, do func() error) error {
 	for attempt := 0; ; attempt++ {
-		err := r.log.Append(ctx, []*eventlog.Tx{&s.out.tx})
-		if err == nil {
-			return nil
-		}
+		err := do()
 		if !errors.Is(err, eventlog.ErrFull) {
-			return fmt.Errorf("append outputs of (%d, %d]: %w", s.a, s.b, err)
+			return err
 		}
 		if attempt == 0 {
-			r.opts.Logger.Warn("no space for the views' outputs, waiting", "stage", "derive", "err", err)
+			r.opts.Logger.Warn("the log has no space for what the views write, waiting", "stage", "derive", "err", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -18,8 +18,11 @@ type viewState struct {
 	next    *unit  // waits for its images
 	waiting string // why there is no unit yet
 	stopped string // why it stopped
+	unread  error  // damage in its topic, which a view without state must read first
 	memory  progress
-	changed bool // memory is to be written
+	// refilled: what of memory.Refill is left are the outputs.
+	refilled bool
+	changed  bool // memory is to be written
 
 	dirty      map[string]eventlog.CSN // roots of the batch, with their cause
 	frozen     *served                 // what readers see while a floor is open

@@ -1,5 +1,11 @@
 package eventlog
 
+import "errors"
+
+// ErrLetGo matches SetCursor of a consumer whose cursor the log let go: it must
+// begin anew, and says so by removing the cursor first.
+var ErrLetGo = errors.New("eventlog: the consumer is too far behind and must begin anew")
+
 // Flags of a record that the log itself heeds; the rest of the byte is its
 // writer's. They are those of package change, as is TruncateKey.
 const (
@@ -23,6 +29,23 @@ type Cursor struct {
 	// Values pins every value above Passed too, not only tombstones: for
 	// consumers that need each change and not just the newest.
 	Values bool
+	// Rebuilds: the consumer can begin anew from the topics' beginning. If the
+	// quota is used up, and what such consumers have not passed is what it takes
+	// to make room, the log lets the one furthest behind go.
+	Rebuilds bool
+	// LetGo is set by the log: the cursor keeps nothing any more, and tombstones
+	// above Passed may be missing.
+	LetGo bool
+}
+
+// Laggard is the consumer furthest behind in a topic, for whose sake the log
+// keeps what could go.
+type Laggard struct {
+	Consumer string
+	Topic    string
+	Passed   CSN
+	Since    int64 // commit time, µs since 1970, of the oldest that is kept
+	Bytes    int64 // on disk, about, that are kept for consumers of the topic
 }
 
 // Cleaner is the part of a log that keeps it small.
@@ -33,6 +56,7 @@ type Cursor struct {
 // the values they lack from the older ones that go.
 type Cleaner interface {
 	// SetCursor durably registers or moves a consumer's cursor; nil removes it.
+	// One that was let go does not move: ErrLetGo.
 	SetCursor(consumer string, c *Cursor) error
 	Cursors() map[string]Cursor
 

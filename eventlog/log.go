@@ -263,6 +263,8 @@ type Stats struct {
 	DirtyBytes  int64 // in segments that compaction has not looked at, of topics that it keeps small
 	// DirtySince is when the oldest of them came, µs since 1970; 0: there are none.
 	DirtySince int64
+	// Laggard is who keeps the most while the quota is nearly used up; nil: nobody.
+	Laggard *Laggard
 	// Damaged are the partitions that are not compacted any more, with the reason.
 	Damaged []error
 	Topics  []TopicStats

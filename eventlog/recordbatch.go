@@ -27,6 +27,12 @@ const (
 // maxBatchSpan bounds the distance of offsets inside one batch, far below the int32 that the format allows.
 const maxBatchSpan = 1 << 30
 
+// What a record takes beside key and value, without its length: at least, and at most.
+const (
+	leastRest = 15
+	mostRest  = 11 * binary.MaxVarintLen64
+)
+
 // flagEveryPartition marks, in the log, the copies of a record that is in every
 // partition. It is the log's own: records read do not show it.
 const flagEveryPartition = 0x80
@@ -113,23 +119,32 @@ func (b *BatchBuilder) Add(r *Record, every bool) {
 	}
 	csn, micros := uint64(r.CSN-b.base), uint64(r.Time-ms*1000)
 	delta, offDelta := zigzag(ms-b.baseMs), zigzag(int64(r.Offset-b.first))
-	meta := uvarintLen(csn) + uvarintLen(uint64(r.Seq)) + 2 + uvarintLen(uint64(r.Schema)) + uvarintLen(micros)
-	n := 1 + uvarintLen(delta) + uvarintLen(offDelta) + fieldLen(r.Key) + fieldLen(r.Value) + 1 + 2 + 1 + meta // meta < 64
 
-	out := slices.Grow(b.records, n+binary.MaxVarintLen64)
+	// The length comes first: room for the least that it can be is enough for nearly all,
+	// else the rest moves.
+	least := len(r.Key) + len(r.Value) + leastRest
+	room := uvarintLen(uint64(least) << 1)
+	out := slices.Grow(b.records, least+mostRest)
 	w := out[len(out):cap(out)]
-	i := putUvarint(w, 0, uint64(n)<<1)
-	w[i] = 0 // attributes: unused
-	i = putUvarint(w, i+1, delta)
+	w[room] = 0 // attributes: unused
+	i := putUvarint(w, room+1, delta)
 	i = putUvarint(w, i, offDelta)
 	i = putField(w, i, r.Key)
 	i = putField(w, i, r.Value)
-	w[i], w[i+1], w[i+2], w[i+3] = 2, 2, 't', byte(meta<<1) // one header (zigzag), its key of one byte, its length
+	header := i
+	w[i], w[i+1], w[i+2] = 2, 2, 't' // one header (zigzag), its key of one byte
 	i = putUvarint(w, i+4, csn)
 	i = putUvarint(w, i, uint64(r.Seq))
 	w[i], w[i+1] = r.Op, flags
 	i = putUvarint(w, i+2, uint64(r.Schema))
 	i = putUvarint(w, i, micros)
+	w[header+3] = byte(i-header-4) << 1 // below 64
+	n := i - room
+	if used := uvarintLen(uint64(n) << 1); used > room {
+		copy(w[used:], w[room:i])
+		i += used - room
+	}
+	putUvarint(w, 0, uint64(n)<<1)
 	b.records = out[:len(out)+i]
 }
 
@@ -184,13 +199,6 @@ func putField(w []byte, i int, b []byte) int {
 	}
 	i = putUvarint(w, i, uint64(len(b))<<1)
 	return i + copy(w[i:], b)
-}
-
-func fieldLen(b []byte) int {
-	if b == nil {
-		return 1
-	}
-	return uvarintLen(uint64(len(b))<<1) + len(b)
 }
 
 // putUvarint writes v at w[i] and returns where it ends.

@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -93,6 +94,65 @@ func compareWays(t *testing.T, b Batch) (usual int) {
 			return usual
 		}
 	}
+}
+
+// TestSkip skips to offsets of a batch with gaps and with values of all lengths,
+// whole and with each byte changed: where reading on finds a record at or above the
+// offset, it is the same record. Bad lengths and offsets are told all the same.
+func TestSkip(t *testing.T) {
+	records := usualRecords(12)
+	for i := range records {
+		records[i].Offset = Offset(i*i*300 + 3)
+		records[i].Value = append(records[i].Value, make([]byte, i%4*4000)...)
+	}
+	raw := build(records, 1000, true, CompressionNone)
+	compare := func(below Offset) (left int) {
+		want, _, wantErr := findFrom(raw, below, false)
+		got, left, err := findFrom(raw, below, true)
+		seen := wantErr == nil || strings.Contains(wantErr.Error(), " behind ") || strings.Contains(wantErr.Error(), " left") // a length, an offset
+		if seen && (fmt.Sprint(err) != fmt.Sprint(wantErr) || !reflect.DeepEqual(got, want)) {
+			t.Fatalf("skipped to %d: %+v, %v, want %+v, %v", below, got, err, want, wantErr)
+		}
+		return left
+	}
+	for i := range records[:len(records)-1] {
+		for passed := range Offset(2) {
+			below := records[i].Offset + passed
+			if left, want := compare(below), len(records)-i-int(passed); left != want {
+				t.Errorf("skipped to %d: %d records left, want %d", below, left, want)
+			}
+		}
+	}
+	for at := batchHeader; at < batchHeader+600; at++ {
+		for _, flip := range []byte{1, 2, 0x80, 0xff} {
+			raw[at] ^= flip
+			compare(records[2].Offset)
+			compare(records[11].Offset)
+			raw[at] ^= flip
+		}
+	}
+}
+
+// findFrom returns a batch's first record at or above an offset, and how many were left behind Skip.
+func findFrom(raw []byte, from Offset, skip bool) (r Record, left int, err error) {
+	b, err := DecodeBatchHeader(raw)
+	if err != nil {
+		return r, 0, err
+	}
+	it, err := b.Records()
+	if err != nil {
+		return r, 0, err
+	}
+	if skip {
+		it.Skip(from)
+	}
+	left = it.left
+	for ok := true; ok && err == nil; {
+		if ok, err = it.Next(&r); ok && r.Offset >= from {
+			return r, left, err
+		}
+	}
+	return Record{}, left, err
 }
 
 // TestDraft builds a batch whose places are not yet known, compressed or not:

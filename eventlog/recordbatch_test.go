@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -161,6 +162,35 @@ func TestBatchFits(t *testing.T) {
 	} {
 		if b.Fits(&r) {
 			t.Errorf("record with %s fits", name)
+		}
+	}
+}
+
+// TestRecordLengths writes records whose lengths take one byte more or less: each
+// length is the shortest form of what follows, and they are read as they were written.
+func TestRecordLengths(t *testing.T) {
+	for _, around := range []int{64, 8192, 1 << 20} { // from there on a length takes one byte more
+		for n := around - 40; n < around+10; n++ {
+			in := []Record{{CSN: 7, Value: make([]byte, n)}, {Offset: 1 << 20, CSN: 1 << 40, Seq: 1 << 20, Schema: 1 << 20, Time: 999, Key: []byte("k"), Value: make([]byte, n)}}
+			raw := build(in, 7, true, CompressionNone)
+			length, w := binary.Varint(raw[batchHeader:])
+			if w != len(binary.AppendVarint(nil, length)) {
+				t.Errorf("value of %d bytes: a length of %d in %d bytes", n, length, w)
+			}
+			b, err := DecodeBatch(raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			it, err := b.Records()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range in {
+				var r Record
+				if ok, err := it.Next(&r); !ok || err != nil || !reflect.DeepEqual(r, in[i]) {
+					t.Fatalf("value of %d bytes: record %d is read %v, %v, as %+.100v", n, i, ok, err, r)
+				}
+			}
 		}
 	}
 }

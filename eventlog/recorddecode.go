@@ -113,11 +113,25 @@ func (it *RecordIter) Swap(mem []byte) []byte {
 // Next fills in r but for Topic and Partition; false is the end of the batch.
 func (it *RecordIter) Next(r *Record) (bool, error) {
 	if it.left > 0 && it.usual(r) {
-		it.left--
-		it.last = r.Offset
 		return true, nil
 	}
 	return it.any(r)
+}
+
+// Skip passes over records below an offset, of which it reads length and offset
+// only. It may stop before: Next tells what is there.
+func (it *RecordIter) Skip(below Offset) {
+	for it.left > 0 && len(it.rest) >= usualSlack {
+		b := it.rest
+		size, n0, _ := shortUvarint(binary.LittleEndian.Uint64(b))
+		_, n1, x := shortUvarint(binary.LittleEndian.Uint64(b[n0+1 : n0+9])) // the time, behind the attributes
+		delta, n2, _ := shortUvarint(x)
+		offset, end := it.b.Base+Offset(unzigzag(delta)), n0+int(size>>1)
+		if n0|n1|n2 >= tooLong || size&1 != 0 || end > len(b) || offset <= it.last || offset >= below {
+			return
+		}
+		it.rest, it.left, it.last = b[end:], it.left-1, offset
+	}
 }
 
 // any reads a record of any shape, or says what is wrong with it.
@@ -154,18 +168,15 @@ func (it *RecordIter) usual(r *Record) bool {
 	if len(b) < usualSlack {
 		return false
 	}
-	size, i := shortUvarint(binary.LittleEndian.Uint64(b))
-	end := i + int(size>>1)
-	if i == 0 || size&1 != 0 || end > len(b)-usualSlack {
+	size, n0, _ := shortUvarint(binary.LittleEndian.Uint64(b))
+	i, end := n0, n0+int(size>>1)
+	if size&1 != 0 || end > len(b)-usualSlack {
 		return false
 	}
-	b = b[: end+usualSlack : end+usualSlack]
-	delta, n1 := shortUvarint(binary.LittleEndian.Uint64(b[i+1:])) // behind the attributes
-	i += 1 + n1
-	off, n2 := shortUvarint(binary.LittleEndian.Uint64(b[i:]))
-	i += n2
-	klen, n3 := shortUvarint(binary.LittleEndian.Uint64(b[i:]))
-	i += n3
+	delta, n1, x := shortUvarint(binary.LittleEndian.Uint64(b[i+1 : i+9])) // behind the attributes
+	off, n2, x := shortUvarint(x)
+	klen, n3, _ := shortUvarint(x)
+	i += 1 + n1 + n2 + n3
 	var key, value []byte
 	switch k := int(klen >> 1); {
 	case klen&1 == 0 && k <= end-i:
@@ -174,7 +185,7 @@ func (it *RecordIter) usual(r *Record) bool {
 	case klen != 1:
 		return false
 	}
-	vlen, n4 := shortUvarint(binary.LittleEndian.Uint64(b[i:]))
+	vlen, n4, _ := shortUvarint(binary.LittleEndian.Uint64(b[i : i+8]))
 	i += n4
 	switch v := int(vlen >> 1); {
 	case vlen&1 == 0 && v <= end-i:
@@ -183,19 +194,16 @@ func (it *RecordIter) usual(r *Record) bool {
 	case vlen != 1:
 		return false
 	}
-	head := binary.LittleEndian.Uint32(b[i:])
-	i += 4
-	csn, n5 := shortUvarint(binary.LittleEndian.Uint64(b[i:]))
-	i += n5
-	seq, n6 := shortUvarint(binary.LittleEndian.Uint64(b[i:]))
-	i += n6
-	op, flags := b[i], b[i+1]
-	schema, n7 := shortUvarint(binary.LittleEndian.Uint64(b[i+2:]))
-	i += 2 + n7
-	micros, n8 := shortUvarint(binary.LittleEndian.Uint64(b[i:]))
-	i += n8
+	head := binary.LittleEndian.Uint32(b[i : i+4])
+	csn, n5, x := shortUvarint(binary.LittleEndian.Uint64(b[i+4 : i+12]))
+	seq, n6, x := shortUvarint(x)
+	op, flags := byte(x), byte(x>>8)
+	i += 4 + n5 + n6 + 2
+	schema, n7, x := shortUvarint(binary.LittleEndian.Uint64(b[i : i+8]))
+	micros, n8, _ := shortUvarint(x)
+	i += n7 + n8
 	meta := n5 + n6 + 2 + n7 + n8
-	if i != end || n1*n2*n3*n4*n5*n6*n7*n8 == 0 || head != uint32(2|2<<8|'t'<<16|meta<<25) || micros > 999 {
+	if i != end || n0|n1|n2|n3|n4|n5|n6|n7|n8 >= tooLong || n1+n2+n3 > 8 || head != uint32(2|2<<8|'t'<<16|meta<<25) || micros > 999 {
 		return false
 	}
 	if it.b.Producer >= 0 {
@@ -205,7 +213,7 @@ func (it *RecordIter) usual(r *Record) bool {
 	if offset <= it.last || offset > it.b.Last || csn > uint64(MaxCSN) {
 		return false
 	}
-	it.rest = it.rest[end:]
+	it.rest, it.left, it.last = b[end:], it.left-1, offset
 	it.Every = flags&flagEveryPartition != 0
 	r.Offset, r.CSN, r.Seq, r.Op, r.Flags, r.Schema = offset, CSN(csn), uint32(seq), op, flags&^flagEveryPartition, uint32(schema)
 	r.Time = (it.b.BaseTime+unzigzag(delta))*1000 + int64(micros)
@@ -213,18 +221,22 @@ func (it *RecordIter) usual(r *Record) bool {
 	return true
 }
 
+// tooLong is the length of an uvarint that shortUvarint does not read. No other length
+// has its bit, and a record with nothing but such ones ends inside usualSlack.
+const tooLong = 8
+
 // shortUvarint reads an uvarint of one to three bytes from the lowest bytes of
-// x; its length is 0 if it is longer.
-func shortUvarint(x uint64) (v uint64, n int) {
+// x, and returns what is behind it; its length is tooLong if it is longer.
+func shortUvarint(x uint64) (v uint64, n int, rest uint64) {
 	switch {
 	case x&0x80 == 0:
-		return x & 0x7f, 1
+		return x & 0x7f, 1, x >> 8
 	case x&0x8000 == 0:
-		return x&0x7f | x>>1&0x3f80, 2
+		return x&0x7f | x>>1&0x3f80, 2, x >> 16
 	case x&0x800000 == 0:
-		return x&0x7f | x>>1&0x3f80 | x>>2&0x1fc000, 3
+		return x&0x7f | x>>1&0x3f80 | x>>2&0x1fc000, 3, x >> 24
 	}
-	return 0, 0
+	return 0, tooLong, 0
 }
 
 func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }

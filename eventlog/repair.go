@@ -14,4 +14,8 @@ type Repairer interface {
 	// frontier first. Damage that reaches to or above an offset is an error that
 	// matches ErrCorrupt, and then nothing is removed.
 	SetAside(ctx context.Context, topic TopicID, below []Offset) (batches int, err error)
+
+	// LetGoAll durably lets go the cursors on a topic that can begin anew: they may
+	// lack deletes that were set aside.
+	LetGoAll(topic TopicID) error
 }

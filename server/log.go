@@ -114,6 +114,7 @@ type LogDetail struct {
 	Segments     int        `json:"segments"`
 	Records      int64      `json:"records"`
 	Newest       *time.Time `json:"newest,omitempty"`
+	Laggard      *Laggard   `json:"laggard,omitempty"`
 	// Live counts since the daemon's start; nil where no daemon answered.
 	Live   *LogCounters  `json:"live,omitempty"`
 	Topics []TopicStatus `json:"topics"`

@@ -27,8 +27,9 @@ type Daemon interface {
 	Wait(ctx context.Context, r WaitRequest) error
 	// Verify compares a sink's content with the view and returns the JSON report; differences are not an error.
 	Verify(ctx context.Context, view, sink string) (report json.RawMessage, equal bool, err error)
-	// Snapshot asks for an ad-hoc snapshot of a table and returns what will happen, for people.
-	Snapshot(ctx context.Context, table, where string) (string, error)
+	// Snapshot asks for an ad-hoc snapshot of a table, or pauses, resumes or stops
+	// snapshots, and returns what will happen, for people.
+	Snapshot(ctx context.Context, r SnapshotRequest) (string, error)
 	// Rebuild builds a view again from the log.
 	Rebuild(ctx context.Context, view string) error
 	// Reload takes the configuration file again.
@@ -50,6 +51,13 @@ type WaitRequest struct {
 	Views     []string `json:"views,omitempty"`
 	Sinks     []string `json:"sinks,omitempty"`
 	TimeoutMS int64    `json:"timeout_ms,omitempty"`
+}
+
+// SnapshotRequest is the body of POST /v1/snapshots.
+type SnapshotRequest struct {
+	Table  string `json:"table,omitempty"`  // empty: all tables, for pause and resume
+	Where  string `json:"where,omitempty"`  // SQL condition of a run
+	Action string `json:"action,omitempty"` // run (or empty), pause, resume, stop
 }
 
 // SearchResult is the answer of a search.

@@ -62,9 +62,11 @@ func (f *fake) Records(_ context.Context, q RecordQuery, fn func([]byte) error) 
 	}
 	return fn([]byte(`{"offset":1}`))
 }
-func (f *fake) Snapshot(context.Context, string, string) (string, error) { return "begun", nil }
-func (f *fake) Rebuild(context.Context, string) error                    { return nil }
-func (f *fake) Reload(context.Context) error                             { return fmt.Errorf("%w: line 3", ErrBadRequest) }
+func (f *fake) Snapshot(_ context.Context, r SnapshotRequest) (string, error) {
+	return "begun" + r.Action, nil
+}
+func (f *fake) Rebuild(context.Context, string) error { return nil }
+func (f *fake) Reload(context.Context) error          { return fmt.Errorf("%w: line 3", ErrBadRequest) }
 
 func request(t *testing.T, h http.Handler, method, path, body string, header ...string) (int, string, http.Header) {
 	t.Helper()

@@ -30,6 +30,15 @@ type SourceStatus struct {
 	Rows          map[string]int64 `json:"rows,omitempty"`
 	Interruptions int64            `json:"interruptions"` // since the start
 	Snapshots     []SnapshotStatus `json:"snapshots,omitempty"`
+	Signals       []SignalStatus   `json:"signals,omitempty"` // the newest, oldest first
+}
+
+// SignalStatus describes a request that came from inside the database.
+type SignalStatus struct {
+	Position string    `json:"position"`
+	Time     time.Time `json:"time"`
+	Content  string    `json:"content"`           // shortened
+	Refused  string    `json:"refused,omitempty"` // why it was not obeyed
 }
 
 // SnapshotStatus describes the snapshot of one table.
@@ -59,6 +68,17 @@ type LogStatus struct {
 	// DirtySeconds is the age of the oldest of them.
 	DirtySeconds float64 `json:"dirty_seconds"`
 	Damaged      int     `json:"damaged_partitions"` // that are not compacted any more
+	// Laggard is set while the quota is nearly used up.
+	Laggard *Laggard `json:"laggard,omitempty"`
+}
+
+// Laggard is the consumer of the log furthest behind, for whose sake deletes stay that could go.
+type Laggard struct {
+	Consumer  string    `json:"consumer"` // sink/SINK/VIEW, derive (the views), derive/build, snapshots/SOURCE
+	Topic     string    `json:"topic"`    // of which the most stays
+	PassedCSN uint64    `json:"passed_csn"`
+	Since     time.Time `json:"since"` // when the oldest that stays was committed
+	Bytes     int64     `json:"bytes"` // that stay for consumers of the topic, about
 }
 
 // ViewStatus describes one view.
@@ -88,4 +108,7 @@ type SinkStatus struct {
 	LagRecords  int64   `json:"lag_records"`
 	LagSeconds  float64 `json:"lag_seconds"` // -1 unknown
 	DeadLetters int64   `json:"dead_letters"`
+	// NeedsRebuild: the log, full or damaged, lacks deletes that it has not seen. It sends everything again
+	// by itself as soon as it can.
+	NeedsRebuild bool `json:"needs_rebuild,omitempty"`
 }

@@ -139,14 +139,11 @@ func (h *handler) wait(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) snapshot(w http.ResponseWriter, r *http.Request) {
-	var req struct {
-		Table string `json:"table"`
-		Where string `json:"where"`
-	}
+	var req SnapshotRequest
 	if !body(w, r, &req) {
 		return
 	}
-	text, err := h.d.Snapshot(r.Context(), req.Table, req.Where)
+	text, err := h.d.Snapshot(r.Context(), req)
 	if err != nil {
 		h.fail(w, r, err)
 		return

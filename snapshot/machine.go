@@ -109,12 +109,15 @@ func New(source string) *Machine {
 // adds to its Controls. It keeps nothing of the batch's memory.
 func (m *Machine) Observe(b *change.Batch) {
 	m.inside = b.More
-	if !b.More {
+	if !b.More && b.Tx != "" { // a message that stands alone has none, and no rows
 		m.recent[b.Tx] = struct{}{}
 	}
 	var t *table
 	for i := range b.Events {
 		e := &b.Events[i]
+		if e.Op == change.OpMessage {
+			continue
+		}
 		if t == nil || t.topic != e.Schema.Topic {
 			t = m.table(e.Schema.Topic)
 		}
@@ -245,7 +248,7 @@ func (m *Machine) Next() (Action, error) {
 			if m.current = m.choose(); m.current == nil {
 				return Action{}, nil
 			}
-		case r.window == nil && r.drop:
+		case r.window == nil && (r.drop || r.keys == nil && m.table(r.topic).paused):
 			m.current = nil
 		case r.window == nil:
 			if m.hold || m.table(r.topic).hold {

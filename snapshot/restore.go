@@ -29,6 +29,7 @@ func (m *Machine) restore(t *table, mark *change.SnapshotMark, c cursor) {
 	switch mark.State {
 	case change.SnapshotBegun:
 		t.last = mark.Run
+		t.due = t.due && mark.Where != ""
 		t.run = &tableRun{mark: *mark, inner: c.inner, owed: map[string]struct{}{}, sweep: c.sweep, reading: true}
 		for _, tx := range c.pending {
 			m.recent[tx] = struct{}{}
@@ -40,9 +41,9 @@ func (m *Machine) restore(t *table, mark *change.SnapshotMark, c cursor) {
 		}
 		t.run.mark, t.run.inner, t.run.complete = *mark, c.inner, c.complete
 	case change.SnapshotDone:
-		t.last, t.run, t.base = mark.Run, nil, *mark
+		t.last, t.run, t.base, t.due = mark.Run, nil, *mark, t.due && mark.Where != ""
 	case change.SnapshotStopped:
-		if t.last, t.run = mark.Run, nil; t.base.Run == mark.Run {
+		if t.last, t.run, t.due = mark.Run, nil, t.due || mark.Floor; t.base.Run == mark.Run {
 			t.base = change.SnapshotMark{} // captured no more after it was finished
 		}
 	}
@@ -98,9 +99,13 @@ type Status struct {
 	// Read: a chunk of the running run was appended.
 	Read     bool
 	Complete bool // only re-reads and the end are missing
-	Owed     int  // keys to read again, requests included
-	Mark     change.SnapshotMark
-	Cursor   []byte // the connector's state: of the running run, else of the last finished one
+	// Due: the newest run was given up although views need it, or the table was
+	// captured no more since its last.
+	Due    bool
+	Paused bool
+	Owed   int // keys to read again, requests included
+	Mark   change.SnapshotMark
+	Cursor []byte // the connector's state: of the running run, else of the last finished one
 }
 
 // Table returns the status of a table.
@@ -110,7 +115,8 @@ func (m *Machine) Table(topic string) Status {
 	if t == nil {
 		return s
 	}
-	s.Run, s.Owed = t.last, len(t.requests)
+	s.Run, s.Owed, s.Paused = t.last, len(t.requests), t.paused
+	s.Due = t.run == nil && t.last > 0 && (t.due || t.base.Run == 0)
 	if t.run == nil {
 		s.Mark = t.base
 		if c, err := decodeCursor(t.base.Cursor); err == nil {

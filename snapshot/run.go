@@ -27,18 +27,25 @@ type Start struct {
 // Begin starts a run; one that the table has unfinished is given up for it.
 // The run's first record is among the next batches that Next answers.
 func (m *Machine) Begin(s Start) (run uint64) {
-	t := m.table(s.Topic)
 	b := &change.Batch{Source: m.source, Kind: change.Chunk}
+	m.ready = append(m.ready, b)
+	return m.BeginIn(b, s)
+}
+
+// BeginIn starts a run whose first record is in b: the last batch of the
+// transaction that was observed last, which asks for it. Both or none are in the log.
+func (m *Machine) BeginIn(b *change.Batch, s Start) (run uint64) {
+	t := m.table(s.Topic)
 	m.stop(t, b)
 	t.last++
 	t.truncates = nil // one that precedes the run's first record leaves rows to the sweep
+	t.due = t.due && s.Where != ""
 	t.run = &tableRun{inner: s.Cursor, after: s.After, owed: map[string]struct{}{},
 		sweep: t.last > 1 && s.Where == "" && !s.NoSweep,
 		mark:  change.SnapshotMark{Topic: s.Topic, Run: t.last, Floor: s.Floor, Where: s.Where, Total: s.Total}}
 	c := cursor{sweep: t.run.sweep, inner: s.Cursor, pending: slices.Collect(maps.Keys(m.recent))}
 	t.run.mark.Cursor = c.append(nil)
 	b.Controls = append(b.Controls, m.control(&t.run.mark))
-	m.ready = append(m.ready, b)
 	m.order = append(m.order, s.Topic)
 	return t.last
 }
@@ -56,9 +63,16 @@ func (m *Machine) stop(t *table, b *change.Batch) {
 		return
 	}
 	t.run.mark.State = change.SnapshotStopped
+	t.due = t.due || t.run.mark.Floor
 	b.Controls = append(b.Controls, m.control(&t.run.mark))
 	m.leave(t)
 }
+
+// Pause keeps the chunks of a table's runs from being read until Resume.
+func (m *Machine) Pause(topic string) { m.table(topic).paused = true }
+
+// Resume ends Pause.
+func (m *Machine) Resume(topic string) { m.table(topic).paused = false }
 
 // leave ends the bookkeeping of a table's run.
 func (m *Machine) leave(t *table) {
@@ -163,7 +177,7 @@ func (m *Machine) done(t *table, b *change.Batch) {
 	t.run.mark.State = change.SnapshotDone
 	t.run.mark.Cursor = t.run.cursor()
 	b.Controls = append(b.Controls, m.control(&t.run.mark))
-	t.base = t.run.mark
+	t.base, t.due = t.run.mark, t.due && t.run.mark.Where != ""
 	m.leave(t)
 }
 
@@ -193,7 +207,7 @@ func (m *Machine) chooseRun() *reading {
 	for _, topic := range m.order {
 		t := m.tables[topic]
 		switch {
-		case t.hold || m.passed < t.run.after:
+		case t.hold || t.paused && !t.run.complete || m.passed < t.run.after:
 		case len(t.run.owed) > 0 && (t.run.complete || len(t.run.owed) >= owedKeys && !m.byKey):
 			return &reading{topic: topic, keys: firstKeys(t.run.owed)}
 		case !t.run.complete:

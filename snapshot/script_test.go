@@ -30,7 +30,8 @@ var update = flag.Bool("update", false, "write what the scripts of testdata prin
 //	next                  all that the machine wants; step: one thing of it
 //	lock snapshot read deliver   the steps of reading a chunk; chunk: all of them
 //	release               end the wait for older transactions, if it is over
-//	crash N               the daemon restarts, its last N batches are lost
+//	pause, resume, stop   what people ask for; again [WHERE]: another run, a floor if one is due
+//	crash N               the daemon restarts, its last N batches are lost; status
 //	check                 compare the storage outside of a run
 //	log, table            what the log's readers see; what is in the table
 func TestScripts(t *testing.T) {
@@ -203,6 +204,18 @@ func (s *script) daemon(f []string) {
 		d.crash(len(d.log.entries) - s.number(f, 1))
 		for d.pump() {
 		}
+	case "pause":
+		d.m.Pause(simTopic)
+	case "resume":
+		d.m.Resume(simTopic)
+	case "stop":
+		d.m.Stop(simTopic)
+	case "again":
+		where := strings.Join(f[1:], "")
+		d.m.Begin(Start{Topic: simTopic, Floor: where == "" && d.m.Table(simTopic).Due, Where: where, Cursor: d.cursor(0), After: d.after()})
+	case "status":
+		st := d.m.Table(simTopic)
+		s.print(fmt.Sprintf("run %d running=%v due=%v floor=%v", st.Run, st.Running, st.Due, st.Mark.Floor))
 	case "check":
 		step(d.check())
 	case "log":

@@ -18,6 +18,8 @@ type table struct {
 	requests  map[string]struct{} // keys whose re-read was asked for
 	truncates []string            // transactions, newest last
 	hold      bool                // none of its chunks is read
+	paused    bool                // no chunk of a run is read; keys that are owed are
+	due       bool                // its newest run was given up, and views need it
 }
 
 // tableRun is an unfinished run.

@@ -11,6 +11,7 @@ import (
 	"github.com/tailwater/tailwater/bench"
 	"github.com/tailwater/tailwater/eventlog"
 	"github.com/tailwater/tailwater/eventlog/seglog"
+	"github.com/tailwater/tailwater/internal/vfs"
 )
 
 func options(p params) (seglog.Options, error) {
@@ -18,11 +19,14 @@ func options(p params) (seglog.Options, error) {
 	return seglog.Options{Compression: c}, err
 }
 
-func open(p params) (*seglog.Log, eventlog.Topic, error) {
+func open(p params) (*seglog.Log, eventlog.Topic, error) { return openOn(vfs.OS, p) }
+
+func openOn(fs vfs.FS, p params) (*seglog.Log, eventlog.Topic, error) {
 	o, err := options(p)
 	if err != nil {
 		return nil, eventlog.Topic{}, err
 	}
+	o.FS = fs
 	l, err := seglog.Open(p.dir, o)
 	if err != nil {
 		return nil, eventlog.Topic{}, err
@@ -42,26 +46,32 @@ func appendBulk(ctx context.Context, p params) (bench.Sample, error) {
 	if err := os.RemoveAll(p.dir); err != nil {
 		return bench.Sample{}, err
 	}
-	l, top, err := open(p)
+	var writing atomic.Int64
+	l, top, err := openOn(busyFS{vfs.OS, &writing}, p)
 	if err != nil {
 		return bench.Sample{}, err
 	}
 	defer l.Close()
 	stop := background(ctx, l, p.seal)
 	records := p.bytes / recordSize / int64(p.group) * int64(p.group)
+	writing.Store(0)
 	began := time.Now()
 	if err := appendRecords(ctx, l, top, p, records); err != nil {
 		return bench.Sample{}, err
 	}
-	took := time.Since(began).Seconds()
+	took, written := time.Since(began).Seconds(), time.Duration(writing.Load()).Seconds()
 	if err := stop(); err != nil {
 		return bench.Sample{}, err
 	}
 	st := l.Stats()
-	return bench.Sample{Rate: float64(records*recordSize) / took, Extra: map[string]float64{
+	extra := map[string]float64{
 		"records/s": float64(records) / took, "journal bytes": float64(st.AppendedBytes), "syncs": float64(st.Syncs), "seconds": took,
 		"sealed seconds": time.Since(began).Seconds(),
-	}}, nil
+	}
+	if !p.seal {
+		extra["writing"] = written / took
+	}
+	return bench.Sample{Rate: float64(records*recordSize) / took, Extra: extra}, nil
 }
 
 // appendRecords appends so many records, whole groups, through p.appenders, each of which

@@ -61,12 +61,22 @@ func (s *source) next() []*eventlog.Tx {
 	return s.group
 }
 
+// putDigits fills b, of even length, two digits at a time: it takes cores from what is measured.
 func putDigits(b []byte, n uint32) {
-	for i := len(b) - 1; i >= 0; i-- {
-		b[i] = byte('0' + n%10)
-		n /= 10
+	for i := len(b) - 2; i >= 0; i -= 2 {
+		p := pairs[n%100]
+		b[i], b[i+1] = p[0], p[1]
+		n /= 100
 	}
 }
+
+// pairs are "00" to "99".
+var pairs = func() (s [100][2]byte) {
+	for n := range s {
+		s[n] = [2]byte{'0' + byte(n/10), '0' + byte(n%10)}
+	}
+	return s
+}()
 
 // sampleValues are like rows of an order: numbers, a name, a state, a time.
 func sampleValues() [][]byte {

@@ -85,6 +85,9 @@ func appendNote(f, p bench.Sample) string {
 	s := fmt.Sprintf("%.2f M records/s, %.0f MB/s encoded, %.0f MB on disk, %.2f µs CPU a record",
 		p.Extra["records/s"]/1e6, p.Extra["records/s"]*recordSize/1e6, p.Extra["journal bytes"]/1e6,
 		p.CPU/(p.Extra["records/s"]*p.Extra["seconds"])*1e6)
+	if busy := p.Extra["writing"]; busy > 0 {
+		s += fmt.Sprintf(", writing or syncing %.0f%% of the time", busy*100)
+	}
 	if f.CPU > 0 {
 		s += fmt.Sprintf("; floor %.0f MB/s", f.Rate/1e6)
 	}

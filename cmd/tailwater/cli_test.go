@@ -206,11 +206,14 @@ func (f *fake) Verify(_ context.Context, view, sink string) (json.RawMessage, bo
 	return json.RawMessage(f.report), false, nil
 }
 
-func (f *fake) Snapshot(_ context.Context, table, where string) (string, error) {
-	if table != "shop.public.orders" {
-		return "", fmt.Errorf("%w: no table %q", server.ErrNotFound, table)
+func (f *fake) Snapshot(_ context.Context, r server.SnapshotRequest) (string, error) {
+	if r.Table != "shop.public.orders" && (r.Table != "" || r.Action == "") {
+		return "", fmt.Errorf("%w: no table %q", server.ErrNotFound, r.Table)
 	}
-	return "reads " + table + " where " + where, nil
+	if r.Action != "" {
+		return r.Action + " of " + r.Table, nil
+	}
+	return "reads " + r.Table + " where " + r.Where, nil
 }
 
 func sampleStatus() server.Status {
@@ -224,7 +227,8 @@ func sampleStatus() server.Status {
 				{Topic: "shop.public.done", Run: 1, State: "done", Rows: 10, Total: 10, Percent: 100},
 			},
 		}},
-		Log:   server.LogStatus{FrontierCSN: 914793674309633, JournalBytes: 3 << 20, SegmentBytes: 1 << 30, DiskBytes: 5 << 30, QuotaBytes: 200 << 30, Topics: 7},
+		Log: server.LogStatus{FrontierCSN: 914793674309633, JournalBytes: 3 << 20, SegmentBytes: 1 << 30, DiskBytes: 5 << 30, QuotaBytes: 200 << 30, Topics: 7,
+			Laggard: &server.Laggard{Consumer: "sink/find/orders", Topic: "view.orders", PassedCSN: 914793674309000, Since: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), Bytes: 9 << 20}},
 		Views: []server.ViewStatus{{Name: "orders", State: "building", Documents: 1234567, CompleteCSN: 914793674309633, Pending: 3, LagSeconds: 4000}},
 		Sinks: []server.SinkStatus{{Sink: "find", View: "orders", State: "retrying", Reason: "connection refused", Written: 12, Rejected: 1, DeadLetters: 1, LagRecords: 5}},
 	}
@@ -316,6 +320,9 @@ func TestPlan(t *testing.T) {
 	c.run("plan", "--json").want(t, exitDone, `{"action":"snapshot","target":"shop.public.orders","detail":"about 10 rows"}`, "")
 	steps = append(steps, planStep{Action: "mend first", Target: "source shop", Detail: "no privilege", Fix: "GRANT A;\nGRANT B;"})
 	c.run("plan").want(t, exitDone, "mend first  source shop         no privilege\n\n-- source shop: no privilege\nGRANT A;\nGRANT B;\n", "")
+	// A name of the database's does not leave the comment.
+	steps = []planStep{{Action: "mend first", Target: "t\nDROP A;", Detail: "d\nDROP B;", Fix: "GRANT A;"}}
+	c.run("plan").want(t, exitDone, "mend first  t\\nDROP A;  d\\nDROP B;\n\n-- t\\nDROP A;: d\\nDROP B;\nGRANT A;\n", "")
 }
 
 func TestNoDaemon(t *testing.T) {
@@ -338,6 +345,7 @@ func TestStatus(t *testing.T) {
 		"view orders is building", "insecure_no_auth",
 		"shop    postgres  snapshot  1.5s  2.0 KiB  ?         0/16B3748",
 		"shop.public.orders  reading  50 000  200 000   25 %  1m30s",
+		"     kept for sink/find/orders, at CSN 914793674309000: about 9.0 MiB of deletes in view.orders, from 2026-01-02T03:04:06Z on\n",
 		"quota 200.0 GiB", "1 234 567", "1h6m40s", "sink find of view orders: connection refused",
 	} {
 		if !strings.Contains(r.stdout, want) {

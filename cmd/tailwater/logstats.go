@@ -37,6 +37,9 @@ func (p *program) logStats(ctx context.Context, s store) error {
 		{"journal", fmt.Sprintf("%s in %s, from CSN %d on", bytesText(d.JournalBytes), countOf(d.JournalFiles, "file"), d.OldestCSN)},
 		{"segments", fmt.Sprintf("%s in %s", bytesText(d.SegmentBytes), countOf(d.Segments, "file"))},
 	}
+	if d.Laggard != nil {
+		rows = append(rows, []string{"kept for", laggardText(d.Laggard)})
+	}
 	if d.Live != nil {
 		rows = append(rows, []string{"since the start", fmt.Sprintf("%s appended in %s, %s",
 			bytesText(d.Live.AppendedBytes), countOf(int(d.Live.Appends), "group"), countOf(int(d.Live.Syncs), "sync"))})

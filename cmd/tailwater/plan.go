@@ -46,7 +46,7 @@ func (p *program) printPlan(steps []planStep) error {
 	}
 	rows := [][]string{}
 	for _, s := range steps {
-		rows = append(rows, []string{s.Action, s.Target, s.Detail})
+		rows = append(rows, []string{s.Action, printable(s.Target), printable(s.Detail)})
 	}
 	if err := table(p.stdout, rows); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (p *program) printPlan(steps []planStep) error {
 		if s.Fix == "" {
 			continue
 		}
-		fmt.Fprintf(p.stdout, "\n-- %s: %s\n%s\n", s.Target, s.Detail, s.Fix)
+		fmt.Fprintf(p.stdout, "\n-- %s: %s\n%s\n", printable(s.Target), printable(s.Detail), s.Fix)
 	}
 	return nil
 }

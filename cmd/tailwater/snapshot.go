@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,11 +20,24 @@ func (p *program) snapshotCommand() *cobra.Command {
 	var where string
 	run := &cobra.Command{
 		Use: "run TABLE", Short: "Read a table again while changes go on", Args: takes(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error { return p.snapshotRun(cmd.Context(), args[0], where) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.snapshotAsk(cmd.Context(), server.SnapshotRequest{Table: args[0], Where: where})
+		},
 	}
 	run.Flags().StringVar(&where, "where", "", "only rows for which this SQL condition holds")
-	p.addrFlag(list, run)
-	return p.group("snapshot", "Read tables again", run, list)
+	control := func(action, use, short string, least int) *cobra.Command {
+		return &cobra.Command{
+			Use: use, Short: short, Args: takes(least, 1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return p.snapshotAsk(cmd.Context(), server.SnapshotRequest{Table: strings.Join(args, ""), Action: action})
+			},
+		}
+	}
+	pause := control("pause", "pause [TABLE]", "Read no further chunk of a table, or of all, until resume", 0)
+	resume := control("resume", "resume [TABLE]", "Go on where pause ended the reading", 0)
+	stop := control("stop", "stop TABLE", "Give up the snapshot of a table", 1)
+	p.addrFlag(list, run, pause, resume, stop)
+	return p.group("snapshot", "Read tables again", run, pause, resume, stop, list)
 }
 
 // ask makes the client of a command that needs a running daemon.
@@ -35,19 +49,15 @@ func (p *program) ask() (*client, error) {
 	return p.client(cfg)
 }
 
-func (p *program) snapshotRun(ctx context.Context, table, where string) error {
+func (p *program) snapshotAsk(ctx context.Context, req server.SnapshotRequest) error {
 	cl, err := p.ask()
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	body := map[string]string{"table": table}
-	if where != "" {
-		body["where"] = where
-	}
-	text, _, err := cl.read(ctx, "POST", "/v1/snapshots", body)
+	text, _, err := cl.read(ctx, "POST", "/v1/snapshots", req)
 	if err != nil {
-		return fmt.Errorf("snapshot %s: %w", table, err)
+		return fmt.Errorf("snapshot %s: %w", req.Table, err)
 	}
 	if p.json {
 		_, err := p.stdout.Write(text)

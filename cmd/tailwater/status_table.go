@@ -68,7 +68,15 @@ func logLine(w io.Writer, s *server.Status) error {
 	_, err := fmt.Fprintf(w, "\nLOG  %s in %d topics (journal %s, segments %s), quota %s, whole data directory %s, frontier %d\n",
 		bytesText(s.Log.JournalBytes+s.Log.SegmentBytes), s.Log.Topics, bytesText(s.Log.JournalBytes), bytesText(s.Log.SegmentBytes),
 		quota, bytesText(s.Log.DiskBytes), s.Log.FrontierCSN)
+	if err == nil && s.Log.Laggard != nil {
+		_, err = fmt.Fprintf(w, "     kept for %s\n", laggardText(s.Log.Laggard))
+	}
 	return err
+}
+
+// laggardText says who keeps a log from getting smaller.
+func laggardText(l *server.Laggard) string {
+	return fmt.Sprintf("%s, at CSN %d: about %s of deletes in %s, from %s on", printable(l.Consumer), l.PassedCSN, bytesText(l.Bytes), printable(l.Topic), newestText(&l.Since))
 }
 
 func viewTable(w io.Writer, s *server.Status) error {

@@ -27,8 +27,10 @@ type assembler struct {
 	// returns a table with its types as they are now.
 	stale  atomic.Bool
 	retype func(t *table) (*table, error)
-	// emit takes each batch.
-	emit func(b *change.Batch, end LSN) error
+	// emit takes each batch, with the last of a transaction the signals in it.
+	emit func(b *change.Batch, end LSN, signals []signalMessage) error
+	// messages says what becomes of logical messages.
+	messages messageRules
 
 	relations map[uint32]*relationUse
 	lastOID   uint32
@@ -39,6 +41,9 @@ type assembler struct {
 	begin beginMessage
 	id    string
 	batch *change.Batch // nil until the transaction's first row
+
+	sent    int64           // µs since 2000, when the server sent the message at hand
+	signals []signalMessage // of this transaction
 
 	newRow, oldRow []field
 	key            []byte
@@ -65,7 +70,9 @@ func (a *assembler) message(b []byte) error {
 		return a.describe(r.relation(), &r)
 	case 'T':
 		return a.truncate(r.truncate(), &r)
-	case 'Y', 'O', 'M': // types are looked up, origins and messages left out
+	case 'M':
+		return a.logical(r.message(), &r)
+	case 'Y', 'O': // types are looked up, origins left out
 		return nil
 	default:
 		r.fail(fmt.Sprintf("of kind %q", kind))
@@ -80,7 +87,7 @@ func (a *assembler) beginTx(m beginMessage, r *wireReader) error {
 	if a.inTx {
 		return fmt.Errorf("%w: a transaction begins inside another", errMessage)
 	}
-	a.begin, a.inTx, a.batch = m, true, nil
+	a.begin, a.inTx, a.batch, a.signals = m, true, nil, nil
 	a.skip = m.commit < a.held
 	xid := widenXID(m.xid, a.xid)
 	a.xid = max(a.xid, xid)
@@ -101,14 +108,14 @@ func (a *assembler) commitTx(m commitMessage, r *wireReader) error {
 	if b != nil {
 		b.Pos = place{a.system, a.timeline, m.commit, m.end}.position()
 	}
-	return a.emit(b, m.end)
+	return a.emit(b, m.end, a.signals)
 }
 
 // events returns the batch that the transaction's rows go to; a full one is handed over first.
 func (a *assembler) events() (*change.Batch, error) {
 	if a.batch != nil && a.batch.Size() >= a.partBytes {
 		a.batch.More = true
-		if err := a.emit(a.batch, 0); err != nil {
+		if err := a.emit(a.batch, 0, nil); err != nil {
 			return nil, err
 		}
 		a.batch = nil

@@ -69,6 +69,7 @@ type bench struct {
 	assembler
 	batches []*change.Batch
 	ends    []LSN
+	got     []signalMessage
 }
 
 func newBench(t testing.TB) *bench {
@@ -85,7 +86,9 @@ func newBench(t testing.TB) *bench {
 			}
 			return &relationUse{table: tab, wire: len(m.columns), columns: places}, nil
 		},
-		emit: func(x *change.Batch, end LSN) error {
+		messages: newMessageRules(&Options{Source: "s", Messages: []string{"*"}}),
+		emit: func(x *change.Batch, end LSN, signals []signalMessage) error {
+			b.got = append(b.got, signals...)
 			if x != nil {
 				b.batches = append(b.batches, x)
 			}
@@ -97,7 +100,7 @@ func newBench(t testing.TB) *bench {
 
 func (b *bench) play(t *testing.T, messages ...msg) string {
 	t.Helper()
-	b.batches, b.ends = nil, nil
+	b.batches, b.ends, b.got = nil, nil, nil
 	for i, m := range messages {
 		if err := b.message(m); err != nil {
 			t.Fatalf("message %d: %v", i, err)

@@ -11,7 +11,7 @@ import (
 func BenchmarkInsert(b *testing.B) {
 	x := newBench(b)
 	var batch *change.Batch
-	x.emit = func(c *change.Batch, _ LSN) error { batch = c; return nil }
+	x.emit = func(c *change.Batch, _ LSN, _ []signalMessage) error { batch = c; return nil }
 	_ = x.message(relationMsg())
 	var rows []msg
 	bytes := 0

@@ -24,6 +24,7 @@ type Connector struct {
 	// reopening: the set of tables changed and no source is open yet that has the new one.
 	reopening bool
 	warned    map[string]bool // warnings that were logged
+	signals   []connectors.Signal
 }
 
 // New returns a connector; it does no I/O.
@@ -217,7 +218,8 @@ func (c *Connector) begin(s *source, tables []*table, added map[uint32]bool, at 
 	a := &assembler{source: s.o.Source, system: s.server.system, timeline: s.server.timeline, partBytes: s.o.PartBytes, xid: s.server.xid, held: at.end,
 		relation: func(m relationMessage) (*relationUse, error) { return s.describe(ctx, m) },
 		retype:   func(t *table) (*table, error) { return s.retype(ctx, t) },
-		emit:     func(b *change.Batch, end LSN) error { return s.deliver(ctx, b, end) }}
+		emit:     func(b *change.Batch, end LSN, signals []signalMessage) error { return s.deliver(ctx, b, end, signals) },
+		messages: newMessageRules(s.o)}
 	co, err := c.coordinate(coordinatorStart{options: s.o, logger: s.o.Logger, history: s.history, server: s.server, tables: tables, added: added, published: s.published, shapes: s.shapes,
 		connect: func(ctx context.Context) (*session, error) { return connect(ctx, s.o, false) },
 		current: s.catalog.current, poke: func() { signal(s.wake) }, retype: func() { a.stale.Store(true) }})

@@ -12,6 +12,11 @@
 // keeper, tells the server what is durable: it goes on while the reader is
 // blocked by a full queue, so that the server never takes us for dead.
 //
+// Logical messages (message.go) are events of the topic _messages.SOURCE at their
+// place in their transaction; one that belongs to none is a transaction of its own,
+// without an id. One with the prefix "tailwater" is a signal (signal.go): what it
+// begins is recorded in the batch that it came with.
+//
 // Protocol 1 of pgoutput is spoken to all versions: a transaction arrives at
 // its commit, in commit order. Values come as text, in the stream and in chunks,
 // and go through one decoder per type, so that a row is the same bytes both ways.
@@ -25,7 +30,8 @@
 //
 // where the end LSN is that of the byte behind the commit record. Replication
 // resumes at the end LSN; a transaction whose commit LSN is below the last end
-// LSN is held already and dropped. Ticks have their LSN as both.
+// LSN is held already and dropped. Ticks, and messages outside of transactions,
+// have their LSN as both: a message's is the end of its record.
 //
 // # Invariants
 //

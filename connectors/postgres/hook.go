@@ -27,6 +27,12 @@ type coordinator interface {
 	// FlagPartial, and keeps nothing of b's memory.
 	Transaction(b *change.Batch) error
 
+	// Signal begins a run of the table "schema.table" that a signal in b's
+	// transaction asks for; where is a condition or empty. b is the batch that
+	// Transaction saw last, without More, and takes the run's first record: the
+	// run and its request become durable together. An error refuses the signal.
+	Signal(b *change.Batch, table, where string) error
+
 	// Passed tells how far the stream has come, by commits and by keepalives.
 	Passed(lsn LSN)
 

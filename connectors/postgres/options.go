@@ -16,6 +16,14 @@ type Options struct {
 	Tables  []string
 	Exclude []string
 
+	// Messages are the prefixes of logical messages to capture (PostgreSQL 14 and
+	// later), * as in Tables; those that begin with "tailwater." and "tailwater"
+	// itself are never captured. Default *; NoMessages: none.
+	Messages   []string
+	NoMessages bool
+	// Signals says which signals are obeyed. Default: tables.
+	Signals Signals
+
 	Slot        string // default "tailwater_" and the source's name
 	Publication string // default "tailwater_" and the source's name
 
@@ -30,6 +38,9 @@ type Options struct {
 	// TickInterval is how often the position of an idle source is written to
 	// the log, so that its slot can follow. Default 10s.
 	TickInterval time.Duration
+	// HeartbeatMessage is how often a logical message is written to the database,
+	// so that it has a log of its own that moves. Default 0: never.
+	HeartbeatMessage time.Duration
 	// StatsInterval is how often the server is asked how much log it keeps. Default 5s.
 	StatsInterval time.Duration
 	// Discover is how often new tables are looked for. Default 10s; negative: never.
@@ -47,6 +58,17 @@ type Options struct {
 	Logger *slog.Logger     // default: none
 	Clock  func() time.Time // default time.Now; for rates and status only
 }
+
+// Signals says what a logical message with the prefix "tailwater" may ask for.
+type Signals string
+
+// The kinds of Signals. Whoever may connect to the database may write messages,
+// and a condition is SQL that the role of the source runs.
+const (
+	SignalsOff        Signals = "off"
+	SignalsTables     Signals = "tables"     // snapshots of whole tables
+	SignalsConditions Signals = "conditions" // also with a condition
+)
 
 // SnapshotOptions says how tables are read.
 type SnapshotOptions struct {
@@ -76,6 +98,10 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.QueueBytes, 32<<20)
 	setDefault(&o.PartBytes, 8<<20)
 	setDefault(&o.BusyTimeout, 20*time.Second)
+	setDefault(&o.Signals, SignalsTables)
+	if len(o.Messages) == 0 {
+		o.Messages = []string{"*"}
+	}
 	setDefault(&o.Snapshot.ChunkRows, 10000)
 	setDefault(&o.Snapshot.Workers, 1)
 	if o.Logger == nil {

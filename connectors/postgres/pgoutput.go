@@ -7,7 +7,8 @@ import (
 	"fmt"
 )
 
-// Messages of pgoutput, protocol version 1 (PostgreSQL's documentation, chapter
+// Messages of pgoutput, protocol version 1 and, from PostgreSQL 14 on, logical
+// messages (PostgreSQL's documentation, chapter
 // "Logical Replication Message Formats"). Integers are big-endian, strings end
 // with a zero byte.
 
@@ -166,5 +167,19 @@ func (r *wireReader) truncate() truncateMessage {
 	for range n {
 		m.oids = append(m.oids, r.u32())
 	}
+	return m
+}
+
+// logicalMessage is M, what pg_logical_emit_message wrote.
+type logicalMessage struct {
+	transactional bool
+	lsn           LSN // the end of its record
+	prefix        string
+	content       []byte // shares the message's memory
+}
+
+func (r *wireReader) message() logicalMessage {
+	m := logicalMessage{transactional: r.u8()&1 != 0, lsn: LSN(r.u64()), prefix: r.string()}
+	m.content = r.bytes(int(int32(r.u32())))
 	return m
 }

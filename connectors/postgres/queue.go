@@ -13,6 +13,8 @@ type item struct {
 	passed LSN           // everything that committed at or below it is in this item or an earlier one; 0: inside a transaction
 	layout *layoutChange // comes before a batch
 	urgent bool          // the server waits for the position to become durable
+	// signals come with the last batch of their transaction.
+	signals []signalMessage
 }
 
 // queue holds the stream's items between reader and Next, bounded by the bytes

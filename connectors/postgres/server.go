@@ -100,11 +100,17 @@ func (sv *server) insertLSN(ctx context.Context, s *session) (insert, flushed LS
 }
 
 // nudge makes an idle primary flush its log by a transaction that holds nothing
-// but a message which the stream leaves out. Failing is no harm: the server's
+// but a message of our own, which is not captured. Failing is no harm: the server's
 // own activity does the same within seconds.
 func (sv *server) nudge(ctx context.Context, s *session) error {
 	if sv.standby {
 		return nil
 	}
-	return s.exec(ctx, "SET synchronous_commit = local; SELECT pg_catalog.pg_logical_emit_message(true, 'tailwater', '')")
+	return sv.emit(ctx, s, prefixNudge)
+}
+
+// emit writes an empty message in a transaction of its own, which is flushed at
+// once and waits for no standby.
+func (sv *server) emit(ctx context.Context, s *session, prefix string) error {
+	return s.exec(ctx, "SET synchronous_commit = local; SELECT pg_catalog.pg_logical_emit_message(true, '"+prefix+"', '')")
 }

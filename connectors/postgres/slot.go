@@ -260,8 +260,11 @@ func (p *opener) createSlot(ctx context.Context) (LSN, error) {
 
 // startStream starts replication behind at; a slot that is still held is waited for.
 func (p *opener) startStream(ctx context.Context, at LSN) (*wire, error) {
-	command := fmt.Sprintf("START_REPLICATION SLOT %s LOGICAL %s (proto_version '1', publication_names %s)",
-		quoteName(p.o.Slot), at, "'"+strings.ReplaceAll(quoteName(p.o.Publication), "'", "''")+"'")
+	options := "proto_version '1', publication_names '" + strings.ReplaceAll(quoteName(p.o.Publication), "'", "''") + "'"
+	if p.server.version >= 140000 && (!p.o.NoMessages || p.o.Signals != SignalsOff) {
+		options += ", messages 'true'"
+	}
+	command := fmt.Sprintf("START_REPLICATION SLOT %s LOGICAL %s (%s)", quoteName(p.o.Slot), at, options)
 	deadline := time.Now().Add(p.o.BusyTimeout)
 	for {
 		w, err := startReplication(ctx, p.repl, command, 30*time.Second)

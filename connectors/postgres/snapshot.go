@@ -91,7 +91,7 @@ func (c *snapshots) restore() error {
 		}
 	}
 	c.holdBack()
-	return nil
+	return c.restorePaused()
 }
 
 func (c *snapshots) recall(r connectors.RecentTx) error {
@@ -141,7 +141,7 @@ func (c *snapshots) beginDue() {
 		switch {
 		case c.start.added[t.oid] && st.Run > 0:
 		case st.Run == 0 && !c.start.options.Snapshot.Never:
-		case st.Run > 0 && !st.Running && st.Mark.Run < st.Run: // its newest run was given up
+		case st.Due:
 		default:
 			continue
 		}
@@ -150,11 +150,17 @@ func (c *snapshots) beginDue() {
 }
 
 // begin starts a run; the caller holds mu or is alone.
-func (c *snapshots) begin(s snapshot.Start) {
+func (c *snapshots) begin(s snapshot.Start) { c.began(s, c.m.Begin(c.withCursor(s))) }
+
+// withCursor gives a run the state that the chunk reader begins with.
+func (c *snapshots) withCursor(s snapshot.Start) snapshot.Start {
 	if t := c.tables[s.Topic]; t != nil && s.Cursor == nil {
 		s.Cursor = (&chunkCursor{published: c.start.published[t.oid], shape: c.shapes[t.oid].encode()}).encode()
 	}
-	run := c.m.Begin(s)
+	return s
+}
+
+func (c *snapshots) began(s snapshot.Start, run uint64) {
 	c.start.logger.Info("snapshot begins", "source", c.start.options.Source, "table", s.Topic, "run", run)
 }
 
@@ -163,26 +169,62 @@ func (c *snapshots) begin(s snapshot.Start) {
 func (c *snapshots) Snapshot(topic, where string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	s, err := c.onDemand(topic, where)
+	if err != nil {
+		return err
+	}
+	c.begin(s)
+	signal(c.ready)
+	return nil
+}
+
+// Signal implements coordinator.
+func (c *snapshots) Signal(b *change.Batch, name, where string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	topic := ""
+	for at, t := range c.tables {
+		if t.String() == name {
+			topic = at
+		}
+	}
+	if topic == "" {
+		return fmt.Errorf("table %s is not captured", name)
+	}
+	if c.start.server.standby {
+		return errors.New("tables cannot be read from a standby yet")
+	}
+	s, err := c.onDemand(topic, where)
+	if err != nil {
+		return err
+	}
+	s = c.withCursor(s)
+	c.began(s, c.m.BeginIn(b, s))
+	b.Schemas = append(b.Schemas, c.tables[topic].layout)
+	return nil
+}
+
+// onDemand makes the start of a run that somebody asks for; the caller holds mu.
+func (c *snapshots) onDemand(topic, where string) (snapshot.Start, error) {
 	if c.tables[topic] == nil {
-		return fmt.Errorf("table %s is not captured", topic)
+		return snapshot.Start{}, fmt.Errorf("table %s is not captured", topic)
 	}
 	if c.m.Table(topic).Running {
-		return fmt.Errorf("a snapshot of table %s is running", topic)
+		return snapshot.Start{}, fmt.Errorf("a snapshot of table %s is running", topic)
 	}
-	s := snapshot.Start{Topic: topic, Where: where, Total: c.tables[topic].rows}
+	// A run that views wait for and that was stopped is made up for.
+	s := snapshot.Start{Topic: topic, Where: where, Floor: where == "" && c.m.Table(topic).Due, Total: c.tables[topic].rows}
 	if where != "" {
 		// A part of the table does not mend what changed its storage: that is
 		// looked for first.
 		cursor, err := decodeChunkCursor(c.m.Table(topic).Cursor)
 		if err != nil {
-			return fmt.Errorf("snapshot of table %s: %w", topic, err)
+			return s, fmt.Errorf("snapshot of table %s: %w", topic, err)
 		}
 		cursor.mode = planAll
 		s.Cursor = cursor.encode()
 	}
-	c.begin(s)
-	signal(c.ready)
-	return nil
+	return s, nil
 }
 
 // Transaction implements coordinator.
@@ -290,6 +332,10 @@ func (c *snapshots) Progress() []connectors.TableProgress {
 		switch {
 		case st.Run == 0 && !c.start.options.Snapshot.Never:
 			p.State = "waiting"
+		case st.Running && st.Paused && !st.Complete:
+			p.State = "paused"
+		case st.Due:
+			p.State = "stopped"
 		case st.Running && !st.Read:
 			p.State = "waiting"
 		case st.Running:

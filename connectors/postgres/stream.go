@@ -132,6 +132,9 @@ func (s *source) accept(it item) (*change.Batch, error) {
 	if err := s.coordinator.Transaction(it.batch); err != nil {
 		return nil, fmt.Errorf("source %s: snapshot: %w", s.o.Source, err)
 	}
+	for i := range it.signals {
+		s.obey(it.batch, &it.signals[i])
+	}
 	s.stats.count(it.batch)
 	s.inTx = it.batch.More
 	if !s.inTx {
@@ -279,7 +282,7 @@ func (s *source) copyData(ctx context.Context, a *assembler, body []byte) error 
 	case 'w':
 		start := r.u64() // where the message's record is
 		r.u64()
-		r.u64()
+		a.sent = int64(r.u64())
 		if r.err != nil {
 			return r.err
 		}
@@ -320,6 +323,6 @@ func (s *source) keepalive(ctx context.Context, a *assembler, r *wireReader) err
 }
 
 // deliver is the assembler's emit.
-func (s *source) deliver(ctx context.Context, b *change.Batch, end LSN) error {
-	return s.queue.put(ctx, item{batch: b, passed: end})
+func (s *source) deliver(ctx context.Context, b *change.Batch, end LSN, signals []signalMessage) error {
+	return s.queue.put(ctx, item{batch: b, passed: end, signals: signals})
 }

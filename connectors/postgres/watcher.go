@@ -50,7 +50,8 @@ func (st *sourceStats) count(b *change.Batch) {
 // Stats implements connectors.Source.
 func (s *source) Stats() connectors.SourceStats {
 	st := connectors.SourceStats{State: s.stats.state.Load(), Received: LSN(s.received.Load()).String(), Confirmed: LSN(s.confirmed.Load()).String(),
-		LagBytes: -1, RetainedBytes: s.stats.retained.Load(), Rows: map[string]int64{}, Tables: s.coordinator.Progress()}
+		LagBytes: -1, RetainedBytes: s.stats.retained.Load(), Rows: map[string]int64{}, Tables: s.coordinator.Progress(),
+		Signals: s.connector.shownSignals()}
 	for i := range st.Tables {
 		if st.State == "streaming" && st.Tables[i].State != "done" {
 			st.State = "snapshot"
@@ -82,6 +83,12 @@ func (s *source) watchServer(ctx context.Context) error {
 		defer t.Stop()
 		discover = t.C
 	}
+	var heartbeat <-chan time.Time
+	if s.o.HeartbeatMessage > 0 {
+		t := time.NewTicker(s.o.HeartbeatMessage)
+		defer t.Stop()
+		heartbeat = t.C
+	}
 	s.askStats(ctx)
 	for {
 		var err error
@@ -92,6 +99,10 @@ func (s *source) watchServer(ctx context.Context) error {
 			s.askStats(ctx)
 		case <-s.flush:
 			_ = s.watch.do(ctx, func(q *session) error { return s.server.nudge(ctx, q) })
+		case <-heartbeat:
+			if !s.beat(ctx) {
+				heartbeat = nil
+			}
 		case <-discover:
 			err = s.watch.do(ctx, func(q *session) error { return s.discover(ctx, q) })
 		}
@@ -99,6 +110,16 @@ func (s *source) watchServer(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// beat writes a heartbeat; false tells that this role, or this server, cannot.
+func (s *source) beat(ctx context.Context) bool {
+	err := s.watch.do(ctx, func(q *session) error { return s.server.emit(ctx, q, prefixHeartbeat) })
+	if sqlState(err) == "" {
+		return true
+	}
+	s.connector.warn([]connectors.Problem{{Message: fmt.Sprintf("no heartbeat_message can be written (%v): while the database is idle its slot follows the positions that the server tells", err)}})
+	return false
 }
 
 func (s *source) askStats(ctx context.Context) {

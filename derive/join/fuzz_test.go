@@ -132,12 +132,16 @@ func (m *model) nullable() any {
 	return m.rng.IntN(6)
 }
 
-// transaction appends a random transaction.
+// transaction appends a random transaction, some as streams that come in pieces.
 func (m *model) transaction() {
 	tx := m.begin()
 	for range 1 + m.rng.IntN(4) {
 		tb := m.tables[m.pick(m.world.names...)]
 		m.operation(tx, tb)
+	}
+	if len(tx.tx.Records) > 0 && m.rng.IntN(3) == 0 {
+		tx.commitStreamed(1 + m.rng.IntN(2))
+		return
 	}
 	tx.commit()
 }
@@ -250,6 +254,9 @@ func runModel(t *testing.T, seed uint64, batch int) {
 	m.opts.MaxBatchTx = batch
 	m.opts.InlineLimit = 1 + m.rng.IntN(4)
 	m.opts.DrainRoots = 1 + m.rng.IntN(5)
+	if m.rng.IntN(2) == 0 {
+		m.opts.MaxBatchBytes = 1 + m.rng.IntN(30*batch)
+	}
 	for range 20 {
 		m.transaction()
 	}

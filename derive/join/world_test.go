@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/tailwater/tailwater/change"
@@ -265,6 +266,29 @@ func (x *txn) commit() eventlog.CSN {
 	if err := x.w.log.Append(context.Background(), []*eventlog.Tx{&x.tx}); err != nil {
 		x.w.t.Fatal(err)
 	}
+	return x.remember()
+}
+
+// commitStreamed is commit for a transaction that readers get in pieces of size records.
+func (x *txn) commitStreamed(size int) eventlog.CSN {
+	x.w.t.Helper()
+	s, err := x.w.log.Stream(context.Background())
+	if err != nil {
+		x.w.t.Fatal(err)
+	}
+	for records := range slices.Chunk(x.tx.Records, size) {
+		if err := s.Add(0, records); err != nil {
+			x.w.t.Fatal(err)
+		}
+	}
+	x.tx.Records = nil
+	if err := s.Commit(context.Background(), &x.tx); err != nil {
+		x.w.t.Fatal(err)
+	}
+	return x.remember()
+}
+
+func (x *txn) remember() eventlog.CSN {
 	for _, tb := range x.w.tables {
 		for key, csn := range tb.written {
 			if csn == eventlog.MaxCSN {

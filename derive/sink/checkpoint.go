@@ -30,7 +30,7 @@ type cursor struct {
 	fingerprint string
 	stamp       Stamp // last one that we know to be in the target
 	phase       byte
-	offsets     []eventlog.Offset // next of each partition
+	offsets     []eventlog.Offset // next of each partition; none: everything is to be sent
 	after       eventlog.CSN      // what the topic has at or below it is answered for
 	// phaseBuild: partitions below part are sent up to offsets, partition part
 	// up to next. With part = len(offsets) the whole topic is sent and offsets

@@ -22,6 +22,11 @@ func (s *session) decide(ctx context.Context) (build bool, err error) {
 			s.cur = nil
 		}
 	}
+	if s.wasLetGo() {
+		if err := s.startOver(); err != nil {
+			return false, err
+		}
+	}
 	asked := s.takeRebuild()
 	if asked {
 		s.because("it was asked for")
@@ -49,6 +54,10 @@ func (s *session) decideOurs(found Stamp) (build bool, err error) {
 	ends := s.opts.Log.EndOffsets(s.topic.ID)
 	c := s.cur
 	switch {
+	case c.startsOver():
+		s.because("the log let its cursor go")
+		s.cur = nil
+		return true, nil
 	case found.Fingerprint != s.opts.View.Fingerprint:
 		s.because("the view's definition has changed")
 		s.cur = nil

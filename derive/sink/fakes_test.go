@@ -25,7 +25,7 @@ type viewLog struct {
 	t     *testing.T
 	topic eventlog.Topic
 	model map[string]string // documents by id
-	dead  atomic.Bool       // checkpoints are no longer kept, as after a kill
+	dead  atomic.Bool       // checkpoints and cursors are no longer kept, as after a kill
 	// ensure, if set, is called before a topic is made; its error is returned.
 	ensure func() error
 }
@@ -60,6 +60,24 @@ func (l *viewLog) SaveCheckpoint(name string, c eventlog.Checkpoint) error {
 	}
 	return l.MemLog.SaveCheckpoint(name, c)
 }
+
+func (l *viewLog) SetCursor(name string, c *eventlog.Cursor) error {
+	if l.dead.Load() {
+		return nil
+	}
+	return l.MemLog.SetCursor(name, c)
+}
+
+// crowd makes the log let go the worker's cursor once its tombstones are of that
+// age, and delete those that no cursor keeps.
+func (l *viewLog) crowd(age time.Duration) {
+	time.Sleep(age)
+	l.LetGo(CheckpointName("search", testView.Name))
+	l.DropTombstones(l.topic.ID, time.Now().Add(-age).UnixMicro()+1)
+}
+
+// kept is longer than tombstones are kept for themselves.
+const kept = 25 * time.Hour
 
 func intKey(n int) change.Key { return change.AppendKeyPart(nil, change.Int(int64(n)), false) }
 
@@ -140,6 +158,7 @@ type fakeSink struct {
 
 	lost    bool // the next flush finds the target emptied
 	openErr func() error
+	begin   func() error // before a build begins
 	// before and after a write is applied; an error is what Write returns.
 	before, after func(updates []Update) error
 	outcome       func(u Update) Result // of an update; zero: by version
@@ -203,6 +222,11 @@ func (t *fakeTarget) setStamp(s Stamp) {
 func (t *fakeTarget) Begin(_ context.Context, s Stamp) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.begin != nil {
+		if err := t.begin(); err != nil {
+			return err
+		}
+	}
 	t.begins++
 	t.setStamp(s)
 	return nil

@@ -22,10 +22,10 @@ func TestModel(t *testing.T) {
 
 func model(t *testing.T, rnd *rand.Rand) {
 	l, f := newViewLog(t), newFakeSink()
-	var faulty atomic.Bool
+	var faulty, stuck atomic.Bool
 	dice := rand.New(rand.NewPCG(rnd.Uint64(), 2)) // the worker's
 	fault := func([]Update) error {
-		if faulty.Load() && dice.IntN(4) == 0 {
+		if stuck.Load() || faulty.Load() && dice.IntN(4) == 0 {
 			return errors.New("cut")
 		}
 		return nil
@@ -65,7 +65,14 @@ func model(t *testing.T, rnd *rand.Rand) {
 			docs = append(docs, rnd.IntN(30), body)
 		}
 		l.output(docs...)
-		switch rnd.IntN(12) {
+		switch rnd.IntN(13) {
+		case 12:
+			if rnd.IntN(2) == 0 { // it cannot work while the log loses what it has not seen
+				stuck.Store(rnd.IntN(4) > 0)
+				l.output(rnd.IntN(30), "", rnd.IntN(30), "")
+				l.crowd(kept)
+				stuck.Store(false)
+			}
 		case 0: // clean restart
 			r.stop()
 			r = begin()

@@ -12,7 +12,7 @@ import (
 
 // stream sends what the topic holds behind the cursor, for as long as it can.
 func (s *session) stream(ctx context.Context) error {
-	spec := eventlog.ReadSpec{Topics: []eventlog.TopicID{s.topic.ID}, Outputs: true}
+	spec := eventlog.ReadSpec{Topics: []eventlog.TopicID{s.topic.ID}, Outputs: true, Pieces: true}
 	if s.cur.phase == phaseResend {
 		spec.After = s.cur.after
 	} else {
@@ -230,7 +230,7 @@ func (s *session) upkeep(ctx context.Context) error {
 	s.mu.Lock()
 	asked := s.asked
 	s.mu.Unlock()
-	if asked {
+	if asked || s.wasLetGo() { // nothing may be said to be reached
 		return errAgain
 	}
 	due := s.reachedRequests()

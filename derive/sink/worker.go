@@ -273,11 +273,14 @@ const holdEvery = 30 * time.Second
 // hold tells the log to keep the tombstones of the view's topic above passed,
 // which is what the saved cursor has answered for; while a target is filled, all.
 func (s *session) hold(passed eventlog.CSN) error {
-	c := eventlog.Cursor{Topics: []eventlog.TopicID{s.topic.ID}, Passed: passed}
+	c := eventlog.Cursor{Topics: []eventlog.TopicID{s.topic.ID}, Passed: passed, Rebuilds: true}
 	if s.held != nil && passed >= s.held.Passed && (passed == s.held.Passed || time.Since(s.heldAt) < holdEvery) {
 		return nil
 	}
 	err := s.opts.Log.SetCursor(CheckpointName(s.opts.SinkName, s.opts.View.Name), &c)
+	if errors.Is(err, eventlog.ErrLetGo) {
+		return errAgain
+	}
 	if err != nil && !errors.Is(err, eventlog.ErrFull) {
 		return logFault("hold the tombstones of the view's topic", err)
 	}

@@ -282,6 +282,19 @@ func (m *MemLog) SetAside(context.Context, eventlog.TopicID, []eventlog.Offset) 
 	return 0, nil
 }
 
+// LetGoAll lets go the cursors on a topic that can begin anew.
+func (m *MemLog) LetGoAll(topic eventlog.TopicID) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name, c := range m.cursors {
+		if c.Rebuilds && slices.Contains(c.Topics, topic) {
+			c.LetGo = true
+			m.cursors[name] = c
+		}
+	}
+	return nil
+}
+
 // NewestByKey calls fn for the newest record of every key.
 func (m *MemLog) NewestByKey(topic eventlog.TopicID, fn func(key []byte, csn eventlog.CSN, tombstone bool) error) error {
 	m.mu.Lock()
@@ -346,10 +359,22 @@ func (m *MemLog) SetCursor(consumer string, c *eventlog.Cursor) error {
 		return eventlog.ErrClosed
 	case c == nil:
 		delete(m.cursors, consumer)
+	case m.cursors[consumer].LetGo:
+		return fmt.Errorf("set cursor of %q: %w", consumer, eventlog.ErrLetGo)
 	default:
-		m.cursors[consumer] = eventlog.Cursor{Topics: slices.Clone(c.Topics), Passed: c.Passed, Values: c.Values}
+		m.cursors[consumer] = eventlog.Cursor{Topics: slices.Clone(c.Topics), Passed: c.Passed, Values: c.Values, Rebuilds: c.Rebuilds}
 	}
 	return nil
+}
+
+// LetGo lets a consumer's cursor go, as a full log does.
+func (m *MemLog) LetGo(consumer string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c, ok := m.cursors[consumer]; ok {
+		c.LetGo = true
+		m.cursors[consumer] = c
+	}
 }
 
 // Cursors returns all cursors.

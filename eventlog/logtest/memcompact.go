@@ -41,3 +41,31 @@ func (m *MemLog) Compact(topic eventlog.TopicID) {
 		}
 	}
 }
+
+// DropTombstones removes the tombstones committed before a time (µs since 1970)
+// that every cursor has passed, with what they hide.
+func (m *MemLog) DropTombstones(topic eventlog.TopicID, before int64) {
+	m.Compact(topic)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	passed := m.txs[len(m.txs)-1].tx.CSN
+	for _, c := range m.cursors {
+		if !c.LetGo && slices.Contains(c.Topics, topic) {
+			passed = min(passed, c.Passed)
+		}
+	}
+	goes := func(r eventlog.Record) bool {
+		return r.Topic == topic && r.Value == nil && len(r.Key) > 0 && r.Key[0] != 0 && r.CSN <= passed && r.Time < before
+	}
+	for i := range m.txs {
+		tx := &m.txs[i].tx
+		tx.Records = slices.DeleteFunc(slices.Clone(tx.Records), goes)
+	}
+	for k, p := range m.parts {
+		for i := range p.records {
+			if k.topic == topic && goes(p.records[i]) {
+				p.gone[p.records[i].Offset] = true
+			}
+		}
+	}
+}

@@ -3,6 +3,7 @@ package seglog
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/tailwater/tailwater/eventlog"
@@ -118,6 +119,11 @@ func (l *Log) do(ctx context.Context, r *request) error {
 		case <-l.token:
 			l.commitQueued()
 			l.token <- struct{}{}
+			if l.largeNext() {
+				// Its caller was made ready on this thread, which would go on to encode the
+				// next group, and the disk would wait until another thread takes it over.
+				runtime.Gosched()
+			}
 		case <-ctx.Done():
 			if l.withdraw(r) {
 				return ctx.Err()
@@ -155,6 +161,14 @@ func (l *Log) takeQueued() []*request {
 	taken := slices.Clone(l.queue[:n])
 	l.queue = slices.Delete(l.queue, 0, n)
 	return taken
+}
+
+// largeNext reports that the next group is one large request. Small ones had better
+// wait: more of them then share a sync.
+func (l *Log) largeNext() bool {
+	l.queueMu.Lock()
+	defer l.queueMu.Unlock()
+	return len(l.queue) > 0 && l.queue[0].alone()
 }
 
 func (l *Log) queued() bool {

@@ -63,6 +63,9 @@ func (l *Log) compactPartition(ctx context.Context, k partKey, rate int64) (all 
 		l.counts.compactions++
 		l.counts.removed += c.done.Removed
 		l.mu.Unlock()
+		if err == nil {
+			l.noteBack(k, c.back)
+		}
 		if err != nil || !more {
 			if err != nil && ctx.Err() == nil {
 				err = fmt.Errorf("compact topic %q partition %d: %w", c.topic.Spec.Name, k.partition, err)
@@ -119,6 +122,9 @@ type compaction struct {
 	done    Compacted
 	limiter *limiter
 	runTime int64 // largest commit time, µs, of the run at hand
+	// What stays of the run at hand, and what of it cursors keep; bytes of records.
+	runKept, runHeld int64
+	back             heldBack
 
 	it      eventlog.RecordIter // of the batch at hand, as what follows
 	buf     []eventlog.Record
@@ -174,7 +180,10 @@ func (c *compaction) pass() (more bool, err error) {
 		return false, err
 	}
 	next := cleanState{offset: min(c.end, c.heldAt), tombstone: c.oldest}
-	if c.heldAt < c.end {
+	switch {
+	case c.end < c.clean.covers:
+		next.covers = c.clean.covers // it knows nothing of what is held there
+	case c.heldAt < c.end:
 		next.covers = c.end
 	}
 	if next != c.clean {
@@ -196,7 +205,12 @@ func (c *compaction) raiseHorizon() error {
 // removable reports whether a tombstone may go: nothing older is left that it
 // hides, it is old enough and every cursor has passed it.
 func (c *compaction) removable(r *eventlog.Record) bool {
-	return r.Offset < c.clean.offset && c.end >= c.clean.covers && r.CSN <= c.limits.tombstones &&
+	return r.CSN <= c.limits.tombstones && c.due(r)
+}
+
+// due reports whether nothing but a cursor could keep a tombstone.
+func (c *compaction) due(r *eventlog.Record) bool {
+	return r.Offset < c.clean.offset && c.end >= c.clean.covers &&
 		c.now-c.timeOf(r) >= c.topic.Spec.TombstoneRetention.Microseconds()
 }
 
@@ -223,8 +237,7 @@ func (l *Log) compactLoop(ctx context.Context) {
 		if err := l.Expire(); err != nil && ctx.Err() == nil && !errors.Is(err, eventlog.ErrClosed) {
 			l.opts.Logger.Warn("retention is tried again", "in", compactEvery, "err", err)
 		}
-		worked := l.compactDirtiest(ctx)
-		if worked {
+		if l.compactDirtiest(ctx) || l.relieve() {
 			continue
 		}
 		select {
@@ -247,6 +260,7 @@ func (l *Log) compactDirtiest(ctx context.Context) bool {
 	l.compacted[k] = l.opts.Clock()
 	if errors.Is(err, eventlog.ErrCorrupt) {
 		l.damaged[k] = err
+		delete(l.back, k) // nothing goes from there any more
 	}
 	l.mu.Unlock()
 	t, _ := l.topicByID(k.topic)
@@ -269,7 +283,7 @@ func (l *Log) compactDirtiest(ctx context.Context) bool {
 // dirtiest returns the partition that is most worth compacting.
 func (l *Log) dirtiest() (best partKey, ok bool) {
 	now := l.opts.Clock()
-	pressed := l.pressed()
+	pressed, stuck := l.pressed(), l.stuck()
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	share := 0.0
@@ -285,7 +299,8 @@ func (l *Log) dirtiest() (best partKey, ok bool) {
 		if !due && clean.tombstone > 0 {
 			age := now.Sub(time.UnixMicro(clean.tombstone))
 			// Not for each one that gets old enough: what there is by then goes at once.
-			due = age > t.topic.Spec.TombstoneRetention*5/4 && now.Sub(l.compacted[k]) > t.topic.Spec.TombstoneRetention/4
+			due = age > t.topic.Spec.TombstoneRetention*5/4 && now.Sub(l.compacted[k]) > t.topic.Spec.TombstoneRetention/4 ||
+				pressed && age >= t.topic.Spec.TombstoneRetention && !stuck[k]
 		}
 		if _, fresh := l.dirty[k]; due && !fresh && now.Sub(l.compacted[k]) < compactEvery {
 			due = false // something held what was left

@@ -101,11 +101,13 @@ func (c *compaction) runs() [][]*segment {
 // the old ones. A crash before the rename leaves a temporary file, one behind it
 // the new segment beside those it covers: Open removes either.
 func (c *compaction) rewriteRun(run []*segment) error {
+	c.runKept, c.runHeld = 0, 0
 	w, changed, err := c.writeSurvivors(run)
 	if w == nil || err != nil || !changed {
 		if w != nil {
 			w.abandon()
 		}
+		c.sumHeld(run...)
 		return err
 	}
 	return c.install(run, w)
@@ -125,6 +127,7 @@ func (c *compaction) install(run []*segment, w *segWriter) error {
 		return err // the new segment covers the old ones, whether it is there after a crash or not
 	}
 	c.l.replaceSegments(run, w.seg)
+	c.sumHeld(w.seg)
 	for _, s := range run {
 		c.done.BytesIn += s.size
 		if err := c.l.fs().Remove(s.path); err != nil && !vfs.IsNotExist(err) {
@@ -155,6 +158,7 @@ func (c *compaction) writeSurvivors(run []*segment) (w *segWriter, changed bool,
 		return nil, false, err
 	}
 	changed = len(run) > 1
+	c.runKept, c.runHeld = 0, 0
 	err = c.batches(run, 0, func(b *rawBatch) error {
 		rows, every, _, err := c.rows(b, 0, math.MaxInt64)
 		if err != nil {
@@ -178,6 +182,7 @@ func (c *compaction) writeSurvivors(run []*segment) (w *segWriter, changed bool,
 				whole = false
 			}
 			c.noteTombstone(r)
+			c.countHeld(r)
 			size += len(r.Key) + len(r.Value) + 20
 			rows[n], every[n] = *r, every[i]
 			n++
@@ -206,6 +211,7 @@ func (c *compaction) anyGoes(run []*segment) (some bool, err error) {
 			return errEnough
 		}
 		c.noteTombstone(r)
+		c.countHeld(r)
 		return nil
 	})
 	return some, err

@@ -3,14 +3,23 @@ package seglog
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	"github.com/tailwater/tailwater/eventlog"
 )
 
 // SetCursor durably registers or moves a consumer's cursor; nil removes it.
 func (l *Log) SetCursor(consumer string, c *eventlog.Cursor) error {
+	l.cursorMu.Lock()
+	defer l.cursorMu.Unlock()
+	if err := l.checkLetGo(consumer, c); err != nil {
+		return err
+	}
+	if c != nil && c.LetGo {
+		own := *c
+		own.LetGo, c = false, &own
+	}
 	m := cursorMarkOf(consumer, c)
 	if c != nil {
 		if _, err := decodeCursorMark(m.value); err != nil {
@@ -29,17 +38,10 @@ func (l *Log) saveOwn(m mark) error {
 func (l *Log) Cursors() map[string]eventlog.Cursor {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	out := map[string]eventlog.Cursor{}
-	for name, v := range l.st.marks {
-		consumer, ok := strings.CutPrefix(name, cursorMark)
-		if !ok {
-			continue
-		}
-		c, err := decodeCursorMark(v)
-		if err != nil {
-			panic(err) // it was decoded when it was set
-		}
-		out[consumer] = c
+	out := maps.Clone(l.st.cursors)
+	for name, c := range out {
+		c.Topics = slices.Clone(c.Topics)
+		out[name] = c
 	}
 	return out
 }
@@ -95,7 +97,7 @@ func (l *Log) limitsOf(topic eventlog.TopicID) limits {
 		}
 	}
 	for _, c := range cursors {
-		if !slices.Contains(c.Topics, topic) {
+		if c.LetGo || !slices.Contains(c.Topics, topic) {
 			continue
 		}
 		lim.tombstones = min(lim.tombstones, c.Passed)

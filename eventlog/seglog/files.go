@@ -26,8 +26,9 @@ const (
 	anyTime = math.MaxInt64
 )
 
-// indexEvery is the distance of index points in bytes.
-const indexEvery = 1 << 20
+// indexEvery is the least distance of index points in bytes: groups of 1 MiB, which often are
+// a little smaller, have one each, and a seek reads one of them.
+const indexEvery = 256 << 10
 
 // journalFile is a file of the journal. All but size, index, streams and maxTime are fixed
 // once it is listed; those of the newest file grow under the log's lock.

@@ -146,6 +146,7 @@ func (c *journalCursor) open(file *journalFile, end int64) error {
 	c.l.mu.RUnlock()
 	c.f, c.file, c.at = f, file, at
 	c.s = newScanner(f, file.path, file.number, pos, end)
+	c.s.slabs = &c.l.mem.slabs
 	return nil
 }
 
@@ -186,6 +187,7 @@ func (c *journalCursor) close() {
 	c.letGo()
 	if c.f != nil {
 		c.f.Close()
+		c.s.release()
 	}
 	c.f, c.file, c.s = nil, nil, nil
 }

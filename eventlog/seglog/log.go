@@ -41,7 +41,9 @@ type Log struct {
 	seeds     [2]maphash.Seed
 	quota     atomic.Int64
 	streaming atomic.Int64 // bytes of streams in progress
-	refused   atomic.Bool  // the quota had no room for what was asked last
+	refused   atomic.Int64 // bytes asked for last that the quota had no room for; 0: it had
+	laggard   atomic.Pointer[eventlog.Laggard]
+	cursorMu  sync.Mutex // one change of cursors at a time
 	// sealNow and compactNow wake the background loops before their time.
 	sealNow    chan struct{}
 	compactNow chan struct{}
@@ -58,6 +60,7 @@ type Log struct {
 	compacted map[partKey]time.Time       // when a partition was last compacted by this process
 	deleted   map[partKey]eventlog.Offset // behind what this process deleted by retention
 	damaged   map[partKey]error           // partitions that are not compacted any more
+	back      map[partKey]heldBack        // what cursors kept as of the last pass of this process
 	dirty     map[partKey]time.Time       // when the oldest segment came that compaction has not looked at
 	doomed    []*journalFile              // sealed, to be deleted; changed by the holder of sealMu
 	changed   chan struct{}
@@ -193,7 +196,7 @@ func (l *Log) Stats() eventlog.Stats {
 	defer l.mu.RUnlock()
 	s := eventlog.Stats{
 		Frontier: l.st.frontier, AppendedBytes: l.counts.bytes, Appends: l.counts.appends, Syncs: l.counts.syncs,
-		JournalFiles: len(l.files), Compactions: l.counts.compactions, Removed: l.counts.removed,
+		JournalFiles: len(l.files), Laggard: l.laggard.Load(), Compactions: l.counts.compactions, Removed: l.counts.removed,
 	}
 	for _, since := range l.dirty {
 		if at := since.UnixMicro(); s.DirtySince == 0 || at < s.DirtySince {

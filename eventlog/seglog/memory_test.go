@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/tailwater/tailwater/eventlog"
@@ -136,12 +137,47 @@ func TestReplayAllocations(t *testing.T) {
 		if n := testing.AllocsPerRun(3, func() { readPartitions(t, l, top, records) }); n > 2000 {
 			t.Errorf("%s by partition: %v allocations for %d records", where, n, records)
 		}
-		if n := testing.AllocsPerRun(3, func() { readTransactions(t, l, records) }); n > 2000 {
-			t.Errorf("%s by transaction: %v allocations for %d records", where, n, records)
+		for _, pieces := range []bool{false, true} {
+			spec := eventlog.ReadSpec{Pieces: pieces}
+			if n := testing.AllocsPerRun(3, func() { readTransactions(t, l, spec, records) }); n > 2000 {
+				t.Errorf("%s by transaction, pieces %v: %v allocations for %d records", where, pieces, n, records)
+			}
 		}
 		if err := l.SealAll(context.Background()); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestSeekMemory: a seek into the journal reads a group into memory that another has used.
+func TestSeekMemory(t *testing.T) {
+	l, top := benchLogAt(t, Options{TailBytes: 1})
+	for range 3 {
+		if err := l.Append(context.Background(), benchGroup(top, 8, 500)); err != nil { // 1 MB
+			t.Fatal(err)
+		}
+	}
+	seek := func(at eventlog.Offset) {
+		r, err := l.ReadPartition(top.ID, 0, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec, ok, err := r.Next(); !ok || err != nil || rec.Offset != at {
+			t.Fatalf("from %d: offset %d, %v, %v", at, rec.Offset, ok, err)
+		}
+		r.Close()
+	}
+	const seeks = 40
+	end := l.EndOffsets(top.ID)[0]
+	seek(end / 2)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for n := range eventlog.Offset(seeks) {
+		seek(n * end / seeks)
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / seeks; each > 100_000 {
+		t.Errorf("a seek allocates %d bytes", each)
 	}
 }
 
@@ -169,8 +205,8 @@ func readPartitions(t *testing.T, l *Log, top eventlog.Topic, want int) {
 	}
 }
 
-func readTransactions(t *testing.T, l *Log, want int) {
-	r, err := l.Read(eventlog.ReadSpec{})
+func readTransactions(t *testing.T, l *Log, spec eventlog.ReadSpec, want int) {
+	r, err := l.Read(spec)
 	if err != nil {
 		t.Fatal(err)
 	}

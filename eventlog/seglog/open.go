@@ -54,7 +54,7 @@ func newLog(dir string, opts Options) *Log {
 		dir: dir, opts: opts.withDefaults(), token: make(chan struct{}, 1), spare: make(chan *prepared, maxSparePrepared),
 		segs: map[partKey][]*segment{}, changed: make(chan struct{}), rolled: make(chan struct{}),
 		pins: map[*pin]struct{}{}, readers: map[*reader]struct{}{},
-		compacted: map[partKey]time.Time{}, damaged: map[partKey]error{}, deleted: map[partKey]eventlog.Offset{}, dirty: map[partKey]time.Time{},
+		compacted: map[partKey]time.Time{}, damaged: map[partKey]error{}, back: map[partKey]heldBack{}, deleted: map[partKey]eventlog.Offset{}, dirty: map[partKey]time.Time{},
 		sealNow: make(chan struct{}, 1), compactNow: make(chan struct{}, 1),
 		seeds:   [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
 		streams: map[*stream]struct{}{}, stopped: make(chan struct{}),

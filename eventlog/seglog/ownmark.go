@@ -16,16 +16,22 @@ import (
 //	\0horizon/TOPIC            uvarint CSN
 //	\0clean/TOPIC/PARTITION    version u8 = 1, uvarint offset, varint µs of the oldest tombstone kept below it (0: none),
 //	                           uvarint offset up to which a pass must look before a tombstone may go
-//	\0cursor/CONSUMER          version u8 = 1, u8 flags (1 pins values), uvarint CSN, uvarint topics, each uvarint id
+//	\0cursor/CONSUMER          version u8 = 1, u8 flags (1 pins values, 2 rebuilds, 4 let go), uvarint CSN, uvarint topics, each uvarint id
 //	\0txstart                  version u8 = 1, uvarint CSN, uvarint partitions, each uvarint topic, partition and offset
 const (
-	ownMark      = "\x00"
-	horizonMark  = ownMark + "horizon/"
-	cleanMark    = ownMark + "clean/"
-	cursorMark   = ownMark + "cursor/"
-	txStartMark  = ownMark + "txstart"
-	ownVersion   = 1
-	cursorValues = 1
+	ownMark     = "\x00"
+	horizonMark = ownMark + "horizon/"
+	cleanMark   = ownMark + "clean/"
+	cursorMark  = ownMark + "cursor/"
+	txStartMark = ownMark + "txstart"
+	ownVersion  = 1
+)
+
+// Flags of a cursor.
+const (
+	cursorValues   = 1
+	cursorRebuilds = 2
+	cursorLetGo    = 4
 )
 
 func isOwnMark(name string) bool { return strings.HasPrefix(name, ownMark) }
@@ -43,14 +49,20 @@ func (s *state) setOwn(m mark) error {
 		t.horizon = max(t.horizon, csn)
 		return nil
 	}
+	consumer, isCursor := strings.CutPrefix(m.consumer, cursorMark)
 	if m.value == nil {
 		delete(s.marks, m.consumer)
+		if isCursor {
+			delete(s.cursors, consumer)
+		}
 		return nil
 	}
-	if rest, ok := strings.CutPrefix(m.consumer, cursorMark); ok {
-		if _, err := decodeCursorMark(m.value); err != nil {
-			return fmt.Errorf("cursor of %q: %w", rest, err)
+	if isCursor {
+		c, err := decodeCursorMark(m.value)
+		if err != nil {
+			return fmt.Errorf("cursor of %q: %w", consumer, err)
 		}
+		s.cursors[consumer] = c
 	}
 	s.marks[m.consumer] = m.value
 	return nil
@@ -97,8 +109,13 @@ func cursorMarkOf(consumer string, c *eventlog.Cursor) mark {
 		return mark{consumer: cursorMark + consumer}
 	}
 	var flags byte
-	if c.Values {
-		flags |= cursorValues
+	for _, f := range []struct {
+		set bool
+		bit byte
+	}{{c.Values, cursorValues}, {c.Rebuilds, cursorRebuilds}, {c.LetGo, cursorLetGo}} {
+		if f.set {
+			flags |= f.bit
+		}
 	}
 	v := binary.AppendUvarint([]byte{ownVersion, flags}, uint64(c.Passed))
 	v = binary.AppendUvarint(v, uint64(len(c.Topics)))
@@ -113,7 +130,10 @@ func decodeCursorMark(b []byte) (eventlog.Cursor, error) {
 	if v := c.byte(); v != ownVersion {
 		return eventlog.Cursor{}, fmt.Errorf("cursor of version %d; this program reads %d", v, ownVersion)
 	}
-	out := eventlog.Cursor{Values: c.byte()&cursorValues != 0, Passed: c.csn()}
+	flags := c.byte()
+	out := eventlog.Cursor{
+		Values: flags&cursorValues != 0, Rebuilds: flags&cursorRebuilds != 0, LetGo: flags&cursorLetGo != 0, Passed: c.csn(),
+	}
 	for range c.count(1) {
 		out.Topics = append(out.Topics, eventlog.TopicID(c.uint32()))
 	}

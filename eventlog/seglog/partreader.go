@@ -138,6 +138,7 @@ func (p *partReader) fromJournal(r *eventlog.Record) (bool, error) {
 			return false, err
 		}
 		if err := p.take(g); err != nil {
+			p.queue, p.live = p.queue[:0], false
 			p.jc.close() // at the same group again, if anybody asks
 			return false, err
 		}
@@ -216,6 +217,7 @@ func (p *partReader) fromGroup(r *eventlog.Record) (bool, error) {
 		if err := p.it.Reset(p.queue[0]); err != nil {
 			return false, err
 		}
+		p.it.Skip(p.next)
 		p.queue, p.live = p.queue[1:], true
 	}
 }

@@ -23,18 +23,15 @@ func (l *Log) diskBytes() int64 {
 	return n
 }
 
-// pressed reports whether the quota is nearly used up.
+// pressed reports whether the quota is nearly used up, or would be by what was refused last.
 func (l *Log) pressed() bool {
 	quota := l.quota.Load()
 	if quota <= 0 {
 		return false
 	}
-	if l.refused.Load() {
-		return true // what did not fit may be large
-	}
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	return float64(l.diskBytes()) > float64(quota)*pressedShare
+	return float64(l.diskBytes()+l.refused.Load()) > float64(quota)*pressedShare // what did not fit may be large
 }
 
 // SetQuota changes what the log may have on disk; 0: no limit.
@@ -64,10 +61,10 @@ func (l *Log) checkSpace(size int64) error {
 		wake(l.compactNow)
 	}
 	if used+size <= quota {
-		l.refused.Store(false)
+		l.refused.Store(0)
 		return nil
 	}
-	l.refused.Store(true)
+	l.refused.Store(max(size, 1))
 	wake(l.sealNow)
 	wake(l.compactNow)
 	return fmt.Errorf("append: %w: the log has %d bytes, its quota is %d; it is compacted now and goes on by itself if that frees enough, else raise log.quota or give topics a retention",

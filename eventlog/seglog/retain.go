@@ -126,8 +126,11 @@ func (l *Log) newestTime(s *segment) (time.Time, error) {
 	return time.UnixMilli(ms), nil
 }
 
-// passedRows returns how many of the n oldest segments of _tx no cursor on it still needs.
+// passedRows returns how many of the n oldest segments of _tx no cursor on it
+// still needs, and notes what the others hold.
 func (l *Log) passedRows(n int) (int, error) {
+	free, back := n, heldBack{}
+	defer func() { l.noteBack(partKey{txTopic, 0}, back) }()
 	passed := l.limitsOf(txTopic).tombstones
 	l.mu.RLock()
 	segs := l.segs[partKey{txTopic, 0}][:n]
@@ -137,11 +140,19 @@ func (l *Log) passedRows(n int) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if idx.maxCSN > passed {
-			return i, nil
+		if free == n {
+			if idx.maxCSN <= passed {
+				continue
+			}
+			newest, err := l.newestTime(s)
+			if err != nil {
+				return 0, err
+			}
+			free, back.since = i, newest.UnixMicro()
 		}
+		back.upTo, back.limit, back.bytes = idx.maxCSN, passed, back.bytes+s.size
 	}
-	return n, nil
+	return free, nil
 }
 
 // unread leaves out the segments of _tx with rows that an open reader will ask

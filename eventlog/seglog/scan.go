@@ -10,39 +10,77 @@ import (
 
 // entryScanner reads the entries of a journal file one after the other, up to end.
 type entryScanner struct {
-	f    vfs.File
-	path string
-	seed uint32
-	pos  int64 // of the next entry
-	end  int64
-	buf  []byte // bytes of the file from at on
-	at   int64
+	f     vfs.File
+	path  string
+	seed  uint32
+	pos   int64 // of the next entry
+	end   int64
+	buf   []byte // bytes of the file from at on
+	at    int64
+	ahead int64  // how much to read next, if it is not more than the entry
+	slabs *slabs // from which memory comes; nil: it is the scanner's own
+	mem   *slab  // in which buf lies, held; nil: it does not
 }
 
-const scanChunk = 256 << 10
+const (
+	firstRead = 64 << 10  // who begins in the middle often wants one entry only
+	scanChunk = 256 << 10 // further on
+)
 
 func newScanner(f vfs.File, path string, number uint64, pos, end int64) *entryScanner {
-	return &entryScanner{f: f, path: path, seed: seedOf(number), pos: pos, end: end}
+	return &entryScanner{f: f, path: path, seed: seedOf(number), pos: pos, end: end, ahead: firstRead}
 }
 
 // window returns n bytes at pos, reading ahead.
 func (s *entryScanner) window(n int64) ([]byte, error) {
-	if off := s.pos - s.at; off >= 0 && off+n <= int64(len(s.buf)) {
+	off := s.pos - s.at
+	if off >= 0 && off+n <= int64(len(s.buf)) {
 		return s.buf[off : off+n], nil
 	}
-	want := min(max(n, scanChunk), s.end-s.pos)
-	if int64(cap(s.buf)) < want || int64(cap(s.buf)) > 64*max(want, scanChunk) {
-		s.buf = make([]byte, want)
+	want := min(max(n, s.ahead), s.end-s.pos)
+	s.ahead = scanChunk
+	have := int64(0)
+	if off >= 0 && off < int64(len(s.buf)) {
+		have = int64(len(s.buf)) - off
 	}
-	s.buf, s.at = s.buf[:want], s.pos
-	if k, err := s.f.ReadAt(s.buf, s.pos); err != nil && !(errors.Is(err, io.EOF) && int64(k) >= n) {
+	s.resize(want, s.buf[int64(len(s.buf))-have:])
+	if k, err := s.f.ReadAt(s.buf[have:], s.pos+have); err != nil && !(errors.Is(err, io.EOF) && have+int64(k) >= n) {
 		s.buf = s.buf[:0]
 		if errors.Is(err, io.EOF) {
-			return nil, s.corrupt(fmt.Sprintf("file ends at byte %d, it had %d", s.pos+int64(k), s.end))
+			return nil, s.corrupt(fmt.Sprintf("file ends at byte %d, it had %d", s.pos+have+int64(k), s.end))
 		}
 		return nil, fmt.Errorf("read %s: %w", s.path, err)
 	}
 	return s.buf[:n], nil
+}
+
+// resize makes buf n bytes at pos, the first of which are known.
+func (s *entryScanner) resize(n int64, known []byte) {
+	if int64(cap(s.buf)) >= n && int64(cap(s.buf)) <= 64*max(n, scanChunk) {
+		s.buf = s.buf[:n]
+		copy(s.buf, known)
+	} else {
+		var b []byte
+		var mem *slab
+		if s.slabs == nil {
+			b = make([]byte, n)
+		} else {
+			mem = s.slabs.take(int(n))
+			b = mem.b
+		}
+		copy(b, known)
+		s.release()
+		s.buf, s.mem = b[:n], mem
+	}
+	s.at = s.pos
+}
+
+// release gives buf's memory back; nothing that was returned is valid any more.
+func (s *entryScanner) release() {
+	if s.mem != nil {
+		s.mem.release()
+	}
+	s.buf, s.mem = nil, nil
 }
 
 func (s *entryScanner) corrupt(reason string) error {

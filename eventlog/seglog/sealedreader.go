@@ -3,6 +3,7 @@ package seglog
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/tailwater/tailwater/eventlog"
 )
@@ -80,35 +81,44 @@ func (s *sealedReader) next(r *reader, end uint64) (bool, error) {
 		return false, s.rows.seg.corrupt(s.rows.at, "%v", err)
 	}
 	r.records = r.records[:0]
+	left := math.MaxInt
 	if r.spec.Pieces {
-		return r.beginMerge(s, uint64(rec.Offset))
+		left = r.l.opts.StreamChunk
 	}
 	for _, run := range s.runs {
-		if r.shows(run.key.topic) {
-			if err := s.take(r, run); err != nil {
-				return false, err
-			}
+		if !r.shows(run.key.topic) {
+			continue
+		}
+		if left, err = s.take(r, run, left); err != nil {
+			return false, err
+		}
+		if left <= 0 { // what was read of it is read again
+			return r.beginMerge(s, uint64(rec.Offset))
 		}
 	}
 	r.ordinal = uint64(rec.Offset) + 1
 	return true, nil
 }
 
-func (s *sealedReader) take(r *reader, run sealedRun) error {
+// take adds a run's records until they have left bytes. It returns how many are
+// left then; 0 or less if it stopped.
+func (s *sealedReader) take(r *reader, run sealedRun, left int) (int, error) {
 	c := s.cursor(run.key, run.first)
 	s.taken = append(s.taken, c)
 	end := run.first + eventlog.Offset(run.count)
-	for {
+	for left > 0 {
 		var rec eventlog.Record
 		ok, err := c.nextBelow(end, &rec)
 		if err != nil || !ok {
-			return err
+			return left, err
 		}
 		if c.every && run.key.partition != 0 || r.skips(&rec) {
 			continue
 		}
 		r.records = append(r.records, rec)
+		left -= len(rec.Key) + len(rec.Value) + recordOverhead
 	}
+	return left, nil
 }
 
 func (s *sealedReader) cursor(k partKey, at eventlog.Offset) *segCursor {

@@ -122,6 +122,7 @@ func (c *segCursor) nextBatch() (bool, error) {
 	if err := c.it.Reset(b); err != nil {
 		return false, c.seg.corrupt(c.at, "%v", err)
 	}
+	c.it.Skip(c.next)
 	c.batch++
 	c.live = true
 	return true, nil

@@ -115,28 +115,39 @@ func (l *Log) SetAside(ctx context.Context, topic eventlog.TopicID, below []even
 		return 0, err
 	}
 	list, err := l.damageBelow(ctx, topic, below)
-	if err != nil || len(list) == 0 {
-		return 0, err
+	if err == nil && len(list) > 0 {
+		batches, err = l.rewriteAll(ctx, t, list)
 	}
+	if err != nil {
+		return batches, err
+	}
+	l.mu.Lock()
+	for p := range below {
+		k := partKey{topic, int32(p)}
+		if l.damaged[k] != nil { // by a try before this one, perhaps
+			delete(l.damaged, k)
+			l.markDirty(k)
+		}
+	}
+	l.mu.Unlock()
+	wake(l.compactNow)
+	return batches, nil
+}
+
+// rewriteAll puts segments without their damaged batches in place, behind a horizon.
+func (l *Log) rewriteAll(ctx context.Context, t eventlog.Topic, list []*damage) (batches int, err error) {
 	l.mu.RLock()
 	frontier := l.st.frontier
 	l.mu.RUnlock()
-	if err := l.saveOwn(horizonMarkOf(topic, frontier)); err != nil { // before anything goes (V21)
+	if err := l.saveOwn(horizonMarkOf(t.ID, frontier)); err != nil { // before anything goes (V21)
 		return 0, err
 	}
 	for _, d := range list {
 		if err := l.rewriteWithout(ctx, t, d); err != nil {
-			return batches, fmt.Errorf("set damage of topic %q aside: %w", t.Spec.Name, err)
+			return batches, fmt.Errorf("set damage of topic %q aside: %w", t.Spec.Name, l.failed("write anew", d.seg.path, err))
 		}
 		batches += d.count
 	}
-	l.mu.Lock()
-	for _, d := range list {
-		delete(l.damaged, d.seg.key)
-		l.markDirty(d.seg.key)
-	}
-	l.mu.Unlock()
-	wake(l.compactNow)
 	return batches, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 
 	"github.com/tailwater/tailwater/eventlog"
@@ -199,5 +200,43 @@ func TestSetAsideCrash(t *testing.T) {
 	}
 	if steps < 5 {
 		t.Errorf("only %d operations change anything", steps)
+	}
+}
+
+// TestSetAsideWithoutSpace: a full disk delays it, and says so. Then partitions
+// that an earlier try has mended are compacted again, too.
+func TestSetAsideWithoutSpace(t *testing.T) {
+	whole, l, top := asideLog(t)
+	k := partKey{top.ID, 0}
+	seg := l.segs[k][1]
+	whole.Flip(seg.path, 8*5)
+	below := []eventlog.Offset{seg.next}
+	for n := 0; ; n++ {
+		fs := whole.Clone()
+		l := mustOpen(t, asideOptions(fs))
+		if _, err := l.Compact(t.Context(), top.ID); !errors.Is(err, eventlog.ErrCorrupt) {
+			t.Fatalf("Compact = %v", err)
+		}
+		l.damaged[k] = eventlog.ErrCorrupt // as the background notes it
+		struck := false
+		fs.SetHook(vfs.AtNth(n, vfs.Op.Grows, func(vfs.Op) (int, error) {
+			struck = true
+			return 0, syscall.ENOSPC
+		}))
+		_, err := l.SetAside(t.Context(), top.ID, below)
+		fs.SetHook(nil)
+		if struck != errors.Is(err, eventlog.ErrFull) || !struck && err != nil {
+			t.Errorf("no space at write %d: SetAside = %v", n, err)
+		}
+		for range 2 { // the second time there is nothing to mend
+			l.damaged[k] = eventlog.ErrCorrupt
+			if _, err := l.SetAside(t.Context(), top.ID, below); err != nil || l.damaged[k] != nil {
+				t.Errorf("with space again SetAside = %v; %v", err, l.damaged[k])
+			}
+		}
+		wantAside(t, l, top, seg.base, seg.next)
+		if !struck {
+			break
+		}
 	}
 }

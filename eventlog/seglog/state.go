@@ -28,12 +28,13 @@ type state struct {
 	topics     []*topicState // topic id - 1
 	byName     map[string]*topicState
 	marks      map[string]eventlog.Checkpoint
+	cursors    map[string]eventlog.Cursor // of the marks that are cursors, by consumer
 }
 
 func newState() *state {
 	return &state{
 		nextCSN: 1, sources: map[string]eventlog.SourceState{},
-		byName: map[string]*topicState{}, marks: map[string]eventlog.Checkpoint{},
+		byName: map[string]*topicState{}, marks: map[string]eventlog.Checkpoint{}, cursors: map[string]eventlog.Cursor{},
 	}
 }
 

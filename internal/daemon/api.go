@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
-	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/derive"
 	"github.com/tailwater/tailwater/server"
 )
@@ -85,38 +83,6 @@ func (d *Daemon) Search(ctx context.Context, view, query string, limit, offset i
 	return res, nil
 }
 
-// snapshotter is a Source that can read a table again.
-type snapshotter interface {
-	Snapshot(topic, where string) error
-}
-
-// Snapshot begins an ad-hoc snapshot of a table: SOURCE.SCHEMA.TABLE, or
-// SCHEMA.TABLE where there is one source.
-func (d *Daemon) Snapshot(_ context.Context, table, where string) (string, error) {
-	for _, r := range d.sources {
-		topic := table
-		if !strings.HasPrefix(table, change.EscapeName(r.cfg.Name)+".") && !strings.HasPrefix(table, r.cfg.Name+".") {
-			if len(d.sources) > 1 {
-				continue
-			}
-			topic = change.EscapeName(r.cfg.Name) + "." + table
-		}
-		topic = escaped(d.log, topic)
-		r.mu.Lock()
-		src := r.src
-		r.mu.Unlock()
-		s, ok := src.(snapshotter)
-		if !ok {
-			return "", fmt.Errorf("%w: source %q is not connected", server.ErrUnavailable, r.cfg.Name)
-		}
-		if err := s.Snapshot(topic, where); err != nil {
-			return "", fmt.Errorf("%w: %v", server.ErrBadRequest, err)
-		}
-		return "snapshot of " + topic + " begins; tailwater snapshot list shows how far it is", nil
-	}
-	return "", fmt.Errorf("%w: name the table as SOURCE.SCHEMA.TABLE, not %q", server.ErrBadRequest, table)
-}
-
 // Rebuild makes the view's sinks take every document again. If the view's topic is
 // damaged it is mended first.
 func (d *Daemon) Rebuild(ctx context.Context, view string) error {
@@ -130,15 +96,11 @@ func (d *Daemon) Rebuild(ctx context.Context, view string) error {
 	before, _ := v.state(view)
 	damaged, err := v.runner.Refill(ctx, view)
 	if err != nil {
-		return fmt.Errorf("mend the topic of view %q: %w", view, err)
+		return fmt.Errorf("mend the topic of view %q: %w", view, viewError(err))
 	}
-	for damaged { // a sink that is built must find every document
-		changed := d.log.Changed()
-		if s, ok := v.state(view); !ok || s.Pending <= before.Pending { // what cannot be built yet stays pending
-			break
-		}
-		if err := pause(ctx, changed); err != nil {
-			return fmt.Errorf("%w: the documents of view %q are output again, its sinks do not take them again yet", err, view)
+	if damaged { // a sink that is built must find every document
+		if err := d.awaitOutputs(ctx, v, view, before.Pending); err != nil {
+			return fmt.Errorf("%w. The documents of view %q are output again, but its sinks do not take them again yet: ask for the rebuild once more", err, view)
 		}
 	}
 	for _, k := range v.list() {
@@ -147,6 +109,29 @@ func (d *Daemon) Rebuild(ctx context.Context, view string) error {
 		}
 	}
 	return nil
+}
+
+// awaitOutputs waits until no more documents of a view are pending than so many,
+// which could not be built before either.
+func (d *Daemon) awaitOutputs(ctx context.Context, v *viewSet, view string, pending int64) error {
+	for {
+		changed := d.log.Changed()
+		if now, err := d.ready(); err != nil {
+			return err
+		} else if now != v {
+			return fmt.Errorf("%w: the views have begun anew", server.ErrUnavailable)
+		}
+		s, ok := v.state(view)
+		switch {
+		case !ok || s.Pending <= pending:
+			return nil
+		case s.State == viewStopped:
+			return fmt.Errorf("%w: the view is stopped: %s", server.ErrUnavailable, s.Reason)
+		}
+		if err := pause(ctx, changed); err != nil {
+			return err
+		}
+	}
 }
 
 // Reload takes the configuration file again.

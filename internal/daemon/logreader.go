@@ -71,7 +71,7 @@ func (l *LogReader) LogStats(ctx context.Context) (server.LogDetail, error) {
 	st := l.log.Stats()
 	d := server.LogDetail{
 		FrontierCSN: uint64(st.Frontier), OldestCSN: uint64(st.OldestCSN), JournalBytes: st.JournalBytes, JournalFiles: st.JournalFiles,
-		SegmentBytes: st.SegmentBytes, Topics: topicStatus(infos),
+		SegmentBytes: st.SegmentBytes, Topics: topicStatus(infos), Laggard: laggard(st.Laggard),
 	}
 	for i := range d.Topics {
 		t := &d.Topics[i]
@@ -85,6 +85,13 @@ func (l *LogReader) LogStats(ctx context.Context) (server.LogDetail, error) {
 		d.Live = &server.LogCounters{Appends: st.Appends, AppendedBytes: st.AppendedBytes, Syncs: st.Syncs}
 	}
 	return d, nil
+}
+
+func laggard(l *eventlog.Laggard) *server.Laggard {
+	if l == nil {
+		return nil
+	}
+	return &server.Laggard{Consumer: l.Consumer, Topic: l.Topic, PassedCSN: uint64(l.Passed), Since: time.UnixMicro(l.Since).UTC(), Bytes: l.Bytes}
 }
 
 // CheckLog reads everything that the log has on disk.

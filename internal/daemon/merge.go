@@ -38,10 +38,12 @@ var ErrLostRecords = errors.New("the topic is not whole")
 func applyTopicRules(cfg *config.Config, log eventlog.Log) error {
 	for _, t := range log.Topics() {
 		spec := topicSpec(cfg, t.Spec.Name)
-		if strings.HasPrefix(t.Spec.Name, "_") || strings.HasPrefix(t.Spec.Name, change.TopicView) {
+		switch {
+		case strings.HasPrefix(t.Spec.Name, change.TopicMessages):
+			spec = connectors.MessageSpec(spec)
+		case strings.HasPrefix(t.Spec.Name, "_"), strings.HasPrefix(t.Spec.Name, change.TopicView):
 			continue // made and kept by those who write them
-		}
-		if t.Spec.Cleanup == eventlog.CleanupDelete && spec.Cleanup != eventlog.CleanupDelete && slices.Max(log.StartOffsets(t.ID)) > 0 {
+		case t.Spec.Cleanup == eventlog.CleanupDelete && spec.Cleanup != eventlog.CleanupDelete && slices.Max(log.StartOffsets(t.ID)) > 0:
 			return fmt.Errorf("log.topics: %w: %s has lost its oldest records under cleanup: delete, so that a view of it would miss rows; leave cleanup: delete, or begin a new log: stop the daemon, tailwater drop --state --yes, tailwater run reads every table again",
 				ErrLostRecords, t.Spec.Name)
 		}

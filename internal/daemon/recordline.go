@@ -68,6 +68,8 @@ func (p *recordPrinter) appendLine(dst []byte, tx *eventlog.Tx, r *eventlog.Reco
 	dst = strconv.AppendUint(append(dst, `,"seq":`...), uint64(r.Seq), 10)
 	var err error
 	switch {
+	case strings.HasPrefix(topic, change.TopicMessages) && r.Schema != 0:
+		dst, err = p.appendRow(dst, topic, r, current)
 	case strings.HasPrefix(topic, "_") || strings.HasPrefix(topic, change.TopicView):
 		dst, err = p.appendOwn(dst, topic, r)
 	default:
@@ -103,8 +105,11 @@ func (p *recordPrinter) appendSource(dst []byte, tx *eventlog.Tx, r *eventlog.Re
 	return append(dst, "}}"...), nil
 }
 
-// sourceOf returns the source whose table a topic is; "" for other topics.
+// sourceOf returns the source whose table or messages a topic is; "" for other topics.
 func (p *recordPrinter) sourceOf(topic string) string {
+	if source, ok := strings.CutPrefix(topic, change.TopicMessages); ok {
+		return source
+	}
 	first, _, ok := strings.Cut(topic, ".")
 	if !ok || strings.HasPrefix(topic, "_") || strings.HasPrefix(topic, change.TopicView) {
 		return ""

@@ -177,9 +177,9 @@ func (r *recordRun) found(finder eventlog.TxFinder, rec *eventlog.Record) error 
 	return r.show(&eventlog.Tx{CSN: rec.CSN, CommitTime: rec.Time}, rec)
 }
 
-// transactions reads several partitions, transaction by transaction.
+// transactions reads several partitions, transaction by transaction, a large one in pieces.
 func (r *recordRun) transactions(ctx context.Context) error {
-	spec := eventlog.ReadSpec{Outputs: true, Topics: []eventlog.TopicID{}}
+	spec := eventlog.ReadSpec{Outputs: true, Pieces: true, Topics: []eventlog.TopicID{}}
 	for _, t := range r.topics {
 		spec.Topics = append(spec.Topics, t.ID)
 	}

@@ -209,5 +209,8 @@ func (r *sourceRunner) status() server.SourceStatus {
 		}
 		s.Snapshots = append(s.Snapshots, p)
 	}
+	for _, sig := range st.Signals {
+		s.Signals = append(s.Signals, server.SignalStatus{Position: sig.Position, Time: sig.Time.UTC(), Content: sig.Content, Refused: sig.Refused})
+	}
 	return s
 }

@@ -3,10 +3,12 @@ package daemon
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tailwater/tailwater/config"
 	"github.com/tailwater/tailwater/derive"
+	"github.com/tailwater/tailwater/derive/sink"
 	"github.com/tailwater/tailwater/server"
 )
 
@@ -39,6 +41,7 @@ func (d *Daemon) Status() server.Status {
 		d.viewStatus(&s, v)
 	}
 	s.Notices = append(notices(d.cfg), retained(d.cfg, s.Sources)...)
+	s.Notices = append(s.Notices, refused(s.Sources)...)
 	for _, err := range d.log.Stats().Damaged {
 		s.Notices = append(s.Notices, err.Error()+"; tailwater log check tells the way out")
 	}
@@ -59,7 +62,7 @@ func (d *Daemon) logStatus() server.LogStatus {
 	if st.DirtySince > 0 {
 		age = max(0, time.Since(time.UnixMicro(st.DirtySince)).Seconds())
 	}
-	return server.LogStatus{Compactions: st.Compactions, Removed: st.Removed, DirtyBytes: st.DirtyBytes, DirtySeconds: age, Damaged: len(st.Damaged),
+	return server.LogStatus{Laggard: laggard(st.Laggard), Compactions: st.Compactions, Removed: st.Removed, DirtyBytes: st.DirtyBytes, DirtySeconds: age, Damaged: len(st.Damaged),
 		FrontierCSN: uint64(st.Frontier), AppendedBytes: st.AppendedBytes, JournalBytes: st.JournalBytes, SegmentBytes: st.SegmentBytes,
 		DiskBytes: d.disk.use(d.dir.path), QuotaBytes: quota(int64(d.cfg.Log.Quota), d.dir.path), Topics: len(st.Topics)}
 }
@@ -84,10 +87,15 @@ func (d *Daemon) viewStatus(s *server.Status, v *viewSet) {
 			s.Reasons = append(s.Reasons, fmt.Sprintf("view %q is %s", x.Name, withReason(string(x.State), x.Reason)))
 		}
 	}
+	cursors := d.log.Cursors()
 	for _, w := range v.list() {
 		x := w.Stats()
 		st := server.SinkStatus{Sink: w.sink, View: w.view, State: x.State, Reason: x.Reason, Written: x.Written, Stale: x.Stale, Rejected: x.Rejected,
 			Retries: x.Retries, LagRecords: x.LagRecords, LagSeconds: x.LagSeconds, DeadLetters: x.DeadLetters}
+		if cursors[sink.CheckpointName(w.sink, w.view)].LetGo {
+			st.NeedsRebuild = true
+			st.Reason = strings.TrimSuffix("needs rebuild, the log could not keep the deletes that it has not seen; "+x.Reason, "; ")
+		}
 		s.Sinks = append(s.Sinks, st)
 	}
 	slices.SortFunc(s.Sinks, func(a, b server.SinkStatus) int {
@@ -122,6 +130,18 @@ func retained(cfg *config.Config, sources []server.SourceStatus) []string {
 		limit := cfg.Source(s.Name).MaxRetainedWAL
 		if limit > 0 && s.RetainedBytes > int64(limit) {
 			out = append(out, fmt.Sprintf("the server keeps %s of log for source %q, more than max_retained_wal", config.Size(s.RetainedBytes), s.Name))
+		}
+	}
+	return out
+}
+
+// refused names the sources whose newest signal was not obeyed.
+func refused(sources []server.SourceStatus) []string {
+	var out []string
+	for _, s := range sources {
+		if n := len(s.Signals); n > 0 && s.Signals[n-1].Refused != "" {
+			sig := s.Signals[n-1]
+			out = append(out, fmt.Sprintf("the signal at %s of source %q was refused: %s", sig.Position, s.Name, sig.Refused))
 		}
 	}
 	return out

@@ -17,8 +17,43 @@ var cleanMutants = []mutant{
 	},
 	{
 		"tombstone-goes-above-the-clean-mark", "eventlog/seglog/compact.go",
-		"return r.Offset < c.clean.offset && c.end >= c.clean.covers && r.CSN", "return r.CSN",
+		"return r.Offset < c.clean.offset && c.end >= c.clean.covers &&\n\t\tc.now", "return c.now",
 		seglogDir, "TestCompactionModel|TestB089StaleVersionStaysAway",
+	},
+	{
+		"tombstone-goes-in-a-pass-that-does-not-look-far-enough", "eventlog/seglog/compact.go",
+		"c.end >= c.clean.covers &&\n", "true &&\n",
+		seglogDir, "TestTombstoneOverHeldValues",
+	},
+	{
+		"shorter-pass-forgets-what-is-held", "eventlog/seglog/compact.go",
+		"case c.end < c.clean.covers:", "case false:",
+		seglogDir, "TestTombstoneOverHeldValues",
+	},
+	{
+		"let-go-cursor-still-holds", "eventlog/seglog/cursor.go",
+		"if c.LetGo || !slices.Contains(c.Topics, topic) {", "if !slices.Contains(c.Topics, topic) {",
+		seglogDir, "TestLaggardIsLetGo",
+	},
+	{
+		"let-go-cursor-moves-on", "eventlog/seglog/laggard.go",
+		"if c == nil || !l.Cursors()[consumer].LetGo {", "if true {",
+		seglogDir, "TestLaggardIsLetGo",
+	},
+	{
+		"consumer-is-let-go-in-vain", "eventlog/seglog/laggard.go",
+		"if need > 0 || len(list) == 0 {", "if len(list) == 0 {",
+		seglogDir, "TestLaggardsStay",
+	},
+	{
+		"views-are-let-go", "eventlog/seglog/laggard.go",
+		"h.anew = h.anew && c.Rebuilds", "h.anew = h.anew || c.Rebuilds",
+		seglogDir, "TestLaggardIsNamed",
+	},
+	{
+		"let-go-sink-goes-on", "derive/sink/decide.go",
+		"if s.wasLetGo() {", "if false {",
+		"derive/sink", "TestLetGoIsBuiltAnew|TestModel",
 	},
 	{
 		"tombstone-goes-before-its-retention", "eventlog/seglog/compact.go",
@@ -182,8 +217,8 @@ var cleanMutants = []mutant{
 	// Damage.
 	{
 		"V21-damage-goes-before-the-horizon", "eventlog/seglog/setaside.go",
-		"\tif err := l.saveOwn(horizonMarkOf(topic, frontier)); err != nil { // before anything goes (V21)\n\t\treturn 0, err\n\t}\n\tfor _, d := range list {\n\t\tif err := l.rewriteWithout(ctx, t, d); err != nil {\n\t\t\treturn batches, fmt.Errorf(\"set damage of topic %q aside: %w\", t.Spec.Name, err)\n\t\t}\n\t\tbatches += d.count\n\t}\n",
-		"\tfor _, d := range list {\n\t\tif err := l.rewriteWithout(ctx, t, d); err != nil {\n\t\t\treturn batches, fmt.Errorf(\"set damage of topic %q aside: %w\", t.Spec.Name, err)\n\t\t}\n\t\tbatches += d.count\n\t}\n\tif err := l.saveOwn(horizonMarkOf(topic, frontier)); err != nil {\n\t\treturn batches, err\n\t}\n",
+		"\tif err := l.saveOwn(horizonMarkOf(t.ID, frontier)); err != nil { // before anything goes (V21)\n\t\treturn 0, err\n\t}\n\tfor _, d := range list {\n\t\tif err := l.rewriteWithout(ctx, t, d); err != nil {\n\t\t\treturn batches, fmt.Errorf(\"set damage of topic %q aside: %w\", t.Spec.Name, l.failed(\"write anew\", d.seg.path, err))\n\t\t}\n\t\tbatches += d.count\n\t}\n",
+		"\tfor _, d := range list {\n\t\tif err := l.rewriteWithout(ctx, t, d); err != nil {\n\t\t\treturn batches, fmt.Errorf(\"set damage of topic %q aside: %w\", t.Spec.Name, l.failed(\"write anew\", d.seg.path, err))\n\t\t}\n\t\tbatches += d.count\n\t}\n\tif err := l.saveOwn(horizonMarkOf(t.ID, frontier)); err != nil {\n\t\treturn batches, err\n\t}\n",
 		seglogDir, "TestSetAsideCrash",
 	},
 	{

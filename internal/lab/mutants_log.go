@@ -69,7 +69,7 @@ var logMutants = []mutant{
 	},
 	{
 		"V19-sealed-rows-are-written-again", "eventlog/seglog/seal.go",
-		"if r.Offset < w.from {", "if false {",
+		"if err != nil || r.Offset < w.from {", "if err != nil {",
 		seglogDir, "TestV19SealedRowsAreNotWrittenAgain",
 	},
 	{
@@ -114,7 +114,7 @@ var logMutants = []mutant{
 	},
 	{
 		"segments-overlap", "eventlog/seglog/segments.go",
-		"if segs[i].base < segs[i-1].next {", "if false {",
+		"case segs[i].base < segs[i-1].next:", "case false:",
 		seglogDir, "TestMisplacedSegmentsAreDamage",
 	},
 	{
