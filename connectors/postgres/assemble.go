@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync/atomic"
 
@@ -216,10 +217,10 @@ func (a *assembler) row(kind byte, r *wireReader) error {
 	return err
 }
 
-// retypeAll looks up the types of all tables that the stream has described.
+// retypeAll looks up the types of the tables with composite ones that the stream has described.
 func (a *assembler) retypeAll() error {
 	for _, use := range a.relations {
-		if use.table == nil {
+		if use.table == nil || !slices.ContainsFunc(use.table.columns, func(c column) bool { return c.typ.shaped }) {
 			continue
 		}
 		var err error
