@@ -70,6 +70,9 @@ func TestT3Relabel(t *testing.T) {
 			r.exec("INSERT INTO plain VALUES (2001, 'mad', 'z')")
 			r.noted("plain", "mood", 3)
 			r.settled()
+			r.stop()
+			r.start()
+			r.settled()
 			r.runs(2, enumTables...) // nothing that was stored reads otherwise
 			r.exec("ALTER TYPE mood RENAME VALUE 'mad' TO 'furious'")
 			r.ran("plain", 3)
