@@ -184,13 +184,10 @@ func (r *Runner) adopt(g *build) error {
 	return nil
 }
 
-// damagedRetry is how long a build that met damage waits before it begins anew.
-const damagedRetry = 10 * time.Second
-
-// giveUp ends a build that met damage. What runs goes on without it; the build
-// begins anew from time to time, until the topic has been mended.
+// giveUp ends a build that met damage. What runs goes on without it. Of several
+// topics each is then built by itself, which tells the damaged one from the
+// others; that is tried again from time to time, until it has been mended.
 func (r *Runner) giveUp(g *build, damage error) error {
-	r.opts.Logger.Error("images cannot be built from a damaged topic; 'tailwater log check' tells the way out", "stage", "derive", "retry", damagedRetry, "err", damage)
 	b := r.store.Batch()
 	for _, s := range g.tables {
 		if err := dropTable(b, s.applier.Table); err != nil {
@@ -203,7 +200,15 @@ func (r *Runner) giveUp(g *build, damage error) error {
 	if err := errors.Join(r.unpin(g), g.close()); err != nil {
 		return err
 	}
-	r.damaged, r.retryAt = damage, time.Now().Add(damagedRetry)
+	if len(g.tables) > 1 {
+		r.apart, r.replan = true, true
+		return nil
+	}
+	for _, s := range g.tables {
+		wait := r.retry.Next()
+		r.damaged[s.name], r.retryAt = damage, time.Now().Add(wait)
+		r.opts.Logger.Error("an image cannot be built from its damaged topic; 'tailwater log check' tells the way out", "stage", "derive", "topic", s.name, "retry", wait, "err", damage)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.publish()
@@ -212,9 +217,23 @@ func (r *Runner) giveUp(g *build, damage error) error {
 
 // retryDamaged plans again what was given up, once it is time.
 func (r *Runner) retryDamaged() {
-	if r.damaged != nil && !time.Now().Before(r.retryAt) {
-		r.damaged, r.replan = nil, true
+	if len(r.damaged) > 0 && !time.Now().Before(r.retryAt) {
+		clear(r.damaged)
+		r.replan = true
 	}
+}
+
+// damageOf returns the damage that keeps an image of the unit from being built.
+func (r *Runner) damageOf(u *unit) error {
+	if u == nil || u.bound != nil {
+		return nil
+	}
+	for topic := range u.needs {
+		if err := r.damaged[topic]; err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // beingBuilt reports whether an image under construction will serve the needs.

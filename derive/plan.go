@@ -68,7 +68,7 @@ func (r *Runner) planImages() error {
 		if s := r.images[topic]; s != nil && servesAll(s.applier.Table, needs[topic]) {
 			continue
 		}
-		if r.beingBuilt(topic, needs[topic]) {
+		if r.beingBuilt(topic, needs[topic]) || r.damaged[topic] != nil {
 			continue
 		}
 		if err := r.abandon(topic); err != nil {
@@ -77,10 +77,18 @@ func (r *Runner) planImages() error {
 		fresh = append(fresh, image.NewTable(r.meta.NextTable, topic, needs[topic]))
 		r.meta.NextTable++
 	}
-	if len(fresh) == 0 || r.damaged != nil { // then later
+	if len(fresh) == 0 {
 		return r.bindAll()
 	}
-	return r.startBuild(fresh)
+	if !r.apart {
+		return r.startBuild(fresh)
+	}
+	for i := range fresh {
+		if err := r.startBuild(fresh[i : i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // imageNeeds returns the needs of each topic, the newest layout's last.

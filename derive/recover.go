@@ -184,7 +184,15 @@ func (r *Runner) addView(b *image.Batch, v *viewState, rec *viewRecord) error {
 	if err := r.restoreUnits(v, rec); err != nil {
 		return err
 	}
-	return r.resend(b, v)
+	err := r.resend(b, v)
+	if !errors.Is(err, eventlog.ErrCorrupt) {
+		return err
+	}
+	// What was output beyond the committed state cannot be read: all is output again, as Refill does.
+	r.opts.Logger.Error("the end of a view's topic is damaged: its documents are output again", "stage", "derive", "view", v.name, "err", err)
+	v.memory.Ends, v.memory.Floor = r.log.EndOffsets(v.topic.ID), r.log.Frontier()
+	v.memory.Refill, v.memory.Fresh, v.changed = true, false, false
+	return remember(b, memPass+v.name, &v.memory)
 }
 
 // restoreUnits compiles the kept definitions of a view.

@@ -12,6 +12,7 @@ import (
 	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/derive/image"
 	"github.com/tailwater/tailwater/eventlog"
+	"github.com/tailwater/tailwater/internal/retry"
 )
 
 // Runner keeps views up to date with a log. Run belongs to one goroutine; the
@@ -30,9 +31,11 @@ type Runner struct {
 	reached eventlog.CSN // as of the step at hand
 	images  map[string]*source
 	builds  []*build
-	replan  bool  // layouts changed: look again what can be compiled and built
-	damaged error // why builds were given up, until retryAt
+	replan  bool             // layouts changed: look again what can be compiled and built
+	damaged map[string]error // topics whose builds were given up, until retryAt
 	retryAt time.Time
+	retry   retry.Backoff
+	apart   bool // builds are of one topic each
 
 	reader   eventlog.Reader
 	topics   []eventlog.TopicID // of reader
@@ -73,7 +76,8 @@ func Open(o Options) (*Runner, error) {
 	r := &Runner{
 		opts: o, log: o.Log, store: store, schemas: newRegistry(o.Log), floors: newFloors(),
 		byName: map[string]*viewState{}, images: map[string]*source{}, byOutput: map[eventlog.TopicID]*viewState{},
-		synced: time.Now(), published: map[string]*served{}, replan: true, asks: make(chan *ask), over: make(chan struct{}),
+		synced: time.Now(), published: map[string]*served{}, replan: true, asks: make(chan *ask), damaged: map[string]error{},
+		retry: retry.Backoff{First: 10 * time.Second, Most: 5 * time.Minute}, over: make(chan struct{}),
 	}
 	if err := r.recover(); err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -107,7 +111,7 @@ func (r *Runner) Run(ctx context.Context) error {
 // idle waits for the log, for what is asked, or until what was given up is due again.
 func (r *Runner) idle(ctx context.Context, changed <-chan struct{}) error {
 	var retry <-chan time.Time
-	if r.damaged != nil {
+	if len(r.damaged) > 0 {
 		retry = time.After(time.Until(r.retryAt))
 	}
 	select {

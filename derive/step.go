@@ -119,6 +119,7 @@ func (r *Runner) applyTx(s *step, tx *eventlog.Tx) error {
 				return fmt.Errorf("%s: %w", t.name, err)
 			}
 			r.retryAt = time.Time{} // a run may have mended what was damaged
+			r.retry.Reset()
 			r.holdReaders()
 		}
 	}
@@ -133,6 +134,7 @@ func (r *Runner) applyRecord(s *step, t *source, rec *eventlog.Record) error {
 		case change.ControlTruncate:
 			return r.truncate(s, t, rec)
 		case change.ControlSweep:
+			s.cut = true // it may have deleted much
 			return sweep(t, s.batch, rec, func(del *eventlog.Record) error { return r.applyRecord(s, t, del) })
 		}
 		return nil

@@ -34,7 +34,7 @@ func LostTail(remembered, next Offset) bool {
 }
 
 // Apart is how many offsets lie between two of a partition, without the skips
-// of cuts. It is 0 where a cut took more away behind from than has come since.
+// of cuts; less than 2^31. It is 0 where a cut took more away behind from than has come since.
 func Apart(from, to Offset) int64 {
 	if to <= from || LostTail(from, to) {
 		return 0

@@ -225,14 +225,14 @@ type ReadSpec struct {
 type Reader interface {
 	// Next returns the next transaction; nil without an error when the reader
 	// has caught up with the frontier. The Tx and its bytes are valid until the
-	// next call.
+	// next call, also of Close.
 	Next() (*Tx, error)
 	Close() error
 }
 
 // PartitionReader reads one partition in offset order. One goroutine.
 type PartitionReader interface {
-	// Next returns the next record; ok is false at the end. The bytes are valid until the next call.
+	// Next returns the next record; ok is false at the end. The bytes are valid until the next call, also of Close.
 	Next() (r Record, ok bool, err error)
 	Close() error
 }

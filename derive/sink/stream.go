@@ -60,7 +60,7 @@ func (s *session) readFault(err error) error {
 		return errAgain
 	}
 	if errors.Is(err, eventlog.ErrCorrupt) {
-		return fmt.Errorf("%w: %w; 'tailwater view rebuild %s' outputs its documents again", errDamagedTopic, err, s.opts.View.Name)
+		return fmt.Errorf("%w: %w; 'tailwater log check' tells the way out", errDamagedTopic, err)
 	}
 	return logFault("read the view's topic", err)
 }

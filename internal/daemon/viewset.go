@@ -27,6 +27,7 @@ import (
 // viewSet is the running views and the workers of their sinks.
 type viewSet struct {
 	runner *derive.Runner
+	over   context.Context // ends with them
 
 	mu      sync.Mutex
 	workers []*worker // they start one after the other, as their views are compiled
@@ -76,6 +77,7 @@ func (d *Daemon) runViews(ctx context.Context) error {
 	if err := d.checkViews(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
+	backoff := retry.Backoff{First: 10 * time.Second, Most: time.Minute}
 	for {
 		err := d.followViews(ctx)
 		if !errors.Is(err, eventlog.ErrCorrupt) || ctx.Err() != nil {
@@ -84,17 +86,12 @@ func (d *Daemon) runViews(ctx context.Context) error {
 		// The sources go on, so that a table can be read anew: that mends its topic.
 		err = dirError(err)
 		d.setBuilding(err.Error())
-		d.logger.Error("the views stop at damage; they are tried again", "in", damagedRetry, "err", err)
-		select {
-		case <-ctx.Done():
+		d.logger.Error("the views stop at damage; they are tried again", "err", err)
+		if backoff.Wait(ctx) != nil {
 			return nil
-		case <-time.After(damagedRetry):
 		}
 	}
 }
-
-// damagedRetry is how long the views wait at damage before they are tried again.
-const damagedRetry = 10 * time.Second
 
 // followViews runs the views and their sinks once.
 func (d *Daemon) followViews(ctx context.Context) error {
@@ -103,7 +100,9 @@ func (d *Daemon) followViews(ctx context.Context) error {
 		return err
 	}
 	defer runner.Close()
-	v := &viewSet{runner: runner}
+	over, end := context.WithCancel(ctx)
+	defer end()
+	v := &viewSet{runner: runner, over: over}
 	d.mu.Lock()
 	d.views, d.building = v, ""
 	d.mu.Unlock()

@@ -97,15 +97,27 @@ func (w *waiter) run(ctx context.Context) error {
 		return nil
 	}
 	target := w.d.log.Frontier()
-	views, err := w.await(ctx)
-	if err != nil {
-		return err
+	for {
+		views, err := w.await(ctx)
+		if err != nil {
+			return err
+		}
+		vctx, cancel := context.WithCancelCause(ctx)
+		stop := context.AfterFunc(views.over, func() { cancel(errReplaced) })
+		if err = w.viewsReach(vctx, views, target); err == nil {
+			err = w.sinksReach(vctx, views)
+		}
+		replaced := errors.Is(context.Cause(vctx), errReplaced)
+		stop()
+		cancel(nil)
+		if err == nil || !replaced || ctx.Err() != nil {
+			return err
+		}
 	}
-	if err := w.viewsReach(ctx, views, target); err != nil {
-		return err
-	}
-	return w.sinksReach(ctx, views)
 }
+
+// errReplaced ends the wait for views that stopped at damage: others take their place.
+var errReplaced = errors.New("the views are started anew")
 
 // source waits until the log has everything up to the source's end as it is
 // now, and the snapshots due by then are done.
