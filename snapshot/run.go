@@ -123,12 +123,22 @@ func (m *Machine) moved(topic string, moved *Moved) {
 		m.Begin(Start{Topic: topic, Floor: true, After: m.passed, Total: moved.Total, Cursor: moved.Cursor, NoSweep: moved.NoSweep})
 	case run != nil:
 		run.complete, run.inner = true, moved.Explained
-	case t.base.Run > 0:
-		t.base.Cursor = (&cursor{complete: true, inner: moved.Explained}).append(nil)
-		mark := t.base
-		mark.State = change.SnapshotProgress
-		m.ready = append(m.ready, &change.Batch{Source: m.source, Kind: change.Chunk, Controls: []change.Control{m.control(&mark)}})
+	default:
+		m.Note(topic, moved.Explained)
 	}
+}
+
+// Note replaces the connector's state behind the last run of a table that has
+// finished one and has none in progress.
+func (m *Machine) Note(topic string, inner []byte) {
+	t := m.table(topic)
+	if t.run != nil || t.base.Run == 0 {
+		return
+	}
+	t.base.Cursor = (&cursor{complete: true, inner: inner}).append(nil)
+	mark := t.base
+	mark.State = change.SnapshotProgress
+	m.ready = append(m.ready, &change.Batch{Source: m.source, Kind: change.Chunk, Controls: []change.Control{m.control(&mark)}})
 }
 
 // ended reports whether nothing but the last mark of the run is missing.

@@ -2,8 +2,11 @@ package postgres
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/tailwater/tailwater/change"
 )
@@ -21,6 +24,10 @@ type assembler struct {
 	held LSN
 	// relation makes the table of a relation message, nil for one that is not captured.
 	relation func(m relationMessage) (*relationUse, error)
+	// stale, set by others, says that types of columns were altered; retype
+	// returns a table with its types as they are now.
+	stale  atomic.Bool
+	retype func(t *table) (*table, error)
 	// emit takes each batch, with the last of a transaction the signals in it.
 	emit func(b *change.Batch, end LSN, signals []signalMessage) error
 	// messages says what becomes of logical messages.
@@ -187,6 +194,44 @@ func (a *assembler) row(kind byte, r *wireReader) error {
 	if err != nil {
 		return err
 	}
+	if a.stale.Load() && a.stale.CompareAndSwap(true, false) {
+		if err := a.retypeAll(); err != nil {
+			return err
+		}
+	}
+	n := len(b.Events)
+	err = a.change(b, use, kind, oldKind)
+	if err == nil || !errors.Is(err, errShape) {
+		return err
+	}
+	// A composite type was altered: perhaps it is known otherwise by now, else the row is of before.
+	if use.table, err = a.retype(use.table); err != nil {
+		return err
+	}
+	b.Events = b.Events[:n]
+	if err = a.change(b, use, kind, oldKind); errors.Is(err, errShape) {
+		use.table.loose = true
+		b.Events = b.Events[:n]
+		err = a.change(b, use, kind, oldKind)
+	}
+	return err
+}
+
+// retypeAll looks up the types of the tables with composite ones that the stream has described.
+func (a *assembler) retypeAll() error {
+	for _, use := range a.relations {
+		if use.table == nil || !slices.ContainsFunc(use.table.columns, func(c column) bool { return c.typ.shaped }) {
+			continue
+		}
+		var err error
+		if use.table, err = a.retype(use.table); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *assembler) change(b *change.Batch, use *relationUse, kind, oldKind byte) error {
 	switch kind {
 	case 'I':
 		return a.insert(b, use)

@@ -291,15 +291,32 @@ func setDefaultOf(c *change.Column, typ *typeInfo, a attr) error {
 		c.HasDefault = c.Nullable && !a.hasDefault
 		return nil
 	}
-	items, err := textArray(a.missing)
-	if err != nil || len(items) != 1 {
+	item, err := onlyElement(a.missing)
+	if err != nil {
 		return fmt.Errorf("column %s: the default of older rows has no form that is known", a.name)
 	}
-	if c.Default, err = typ.append(nil, []byte(items[0])); err != nil {
+	if c.Default, err = typ.append(nil, item); err != nil {
 		return fmt.Errorf("column %s: the default of older rows: %w", a.name, err)
 	}
 	c.HasDefault = true
 	return nil
+}
+
+// onlyElement returns the element of an array of one. What separates elements,
+// which is another byte for some types, does not matter.
+func onlyElement(array []byte) ([]byte, error) {
+	n := len(array)
+	if n < 3 || array[0] != '{' || array[n-1] != '}' {
+		return nil, errArray
+	}
+	if array[1] != '"' {
+		return array[1 : n-1], nil
+	}
+	item, rest, err := unquote(nil, array[1:], false)
+	if err != nil || string(rest) != "}" {
+		return nil, errArray
+	}
+	return item, nil
 }
 
 // numberBits are the bits of a column's number that hold the attnum; above them

@@ -51,6 +51,7 @@ type storage struct {
 //	storage uvarint count, then each: uvarint oid, uvarint filenode, flags u8
 //	        (1 done, 2 started), if started: uvarint page, uvarint item
 //	then, if known: uvarint length, how the table was published when the run began
+//	then, if it has any: uvarint length, the shape of its types when the run began
 //
 // No bytes are a run that was not planned (planAll).
 type chunkCursor struct {
@@ -59,6 +60,8 @@ type chunkCursor struct {
 	storage []storage
 	// published is what readPublished said when the run began, "" unknown.
 	published string
+	// shape is the encoding of the shape that the table's types had then, see shape.go.
+	shape string
 }
 
 const chunkCursorVersion = 1
@@ -86,8 +89,11 @@ func (c *chunkCursor) encode() []byte {
 			b = append(b, 0)
 		}
 	}
-	if c.published != "" {
+	if c.published != "" || c.shape != "" {
 		b = append(binary.AppendUvarint(b, uint64(len(c.published))), c.published...)
+	}
+	if c.shape != "" {
+		b = append(binary.AppendUvarint(b, uint64(len(c.shape))), c.shape...)
 	}
 	return b
 }
@@ -127,9 +133,10 @@ func decodeChunkCursor(b []byte) (*chunkCursor, error) {
 		c.storage = append(c.storage, s)
 	}
 	if !r.failed && len(r.b) > 0 {
-		n := r.count()
-		c.published, r.b = string(r.b[:n]), r.b[n:]
-		r.failed = r.failed || n == 0
+		c.published = r.text()
+		more := len(r.b) > 0
+		c.shape = r.text()
+		r.failed = r.failed || (c.shape == "") == (more || c.published == "")
 	}
 	if r.failed || len(r.b) > 0 {
 		return nil, errChunkCursor
@@ -151,6 +158,20 @@ func (r *cursorReader) number() uint64 {
 	}
 	r.b = r.b[n:]
 	return v
+}
+
+// text reads a uvarint length and bytes; nothing at the end is "".
+func (r *cursorReader) text() string {
+	if len(r.b) == 0 {
+		return ""
+	}
+	n := r.count()
+	if r.failed {
+		return ""
+	}
+	text := string(r.b[:n])
+	r.b = r.b[n:]
+	return text
 }
 
 // count reads a count of things that take at least one byte each.
@@ -210,12 +231,12 @@ func (c *chunkCursor) compare(now []storage) (movedBy []string, added []storage)
 // moved tells the machine that the storage is another now: a truncate explains
 // it, or the table is to be read again.
 func (c *chunkCursor) moved(by []string, now []storage) snapshot.Moved {
-	return snapshot.Moved{Txs: by, Explained: c.ended(now).encode(), Total: totalRows(now), Cursor: (&chunkCursor{published: c.published}).encode()}
+	return snapshot.Moved{Txs: by, Explained: c.ended(now).encode(), Total: totalRows(now), Cursor: (&chunkCursor{published: c.published, shape: c.shape}).encode()}
 }
 
 // plan makes the cursor of a run that was not planned, over the storage as it is now.
 func (c *chunkCursor) plan(now []storage, keyOrder bool) *chunkCursor {
-	p := &chunkCursor{mode: byPlace, published: c.published}
+	p := &chunkCursor{mode: byPlace, published: c.published, shape: c.shape}
 	if keyOrder && c.mode == planAll {
 		p.mode = byKeyOrder
 	}
@@ -228,7 +249,7 @@ func (c *chunkCursor) plan(now []storage, keyOrder bool) *chunkCursor {
 
 // ended returns the cursor of the run over this storage that has nothing left to read.
 func (c *chunkCursor) ended(now []storage) *chunkCursor {
-	p := &chunkCursor{mode: byPlace, published: c.published}
+	p := &chunkCursor{mode: byPlace, published: c.published, shape: c.shape}
 	for _, s := range now {
 		p.storage = append(p.storage, storage{oid: s.oid, filenode: s.filenode, done: true})
 	}

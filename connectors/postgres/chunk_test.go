@@ -34,6 +34,8 @@ func TestChunkCursor(t *testing.T) {
 		{mode: byKeyOrder, key: []string{"a", "", "it's"}, storage: []storage{{oid: 1, filenode: 2}}},
 		{mode: planAll, published: "16390:731 t16391"},
 		{mode: byPlace, storage: []storage{{oid: 1, filenode: 2, done: true}}, published: "1:2"},
+		{mode: byPlace, storage: []storage{{oid: 1, filenode: 2, done: true}}, published: "1:2", shape: shape{16400: {1, 2, 1 << 63}}.encode()},
+		{mode: planAll, shape: "x"},
 	} {
 		got, err := decodeChunkCursor(c.encode())
 		if err != nil || !reflect.DeepEqual(*got, c) {
@@ -44,7 +46,7 @@ func TestChunkCursor(t *testing.T) {
 	if got := (&chunkCursor{mode: byPlace, storage: []storage{{oid: 5, filenode: 6, started: true, page: 7, item: 8}}}).encode(); !bytes.Equal(got, want) {
 		t.Errorf("bytes %v, wanted %v", got, want)
 	}
-	for _, bad := range [][]byte{{1}, {2, 0, 0, 0}, {1, 4, 0, 0}, {1, 2, 0, 1, 5, 6, 3}, {1, 2, 0, 0, 0}, {1, 2, 200}, {1, 2, 1, 9}} {
+	for _, bad := range [][]byte{{1}, {2, 0, 0, 0}, {1, 4, 0, 0}, {1, 2, 0, 1, 5, 6, 3}, {1, 2, 0, 0, 0}, {1, 2, 200}, {1, 2, 1, 9}, {1, 2, 0, 0, 1, 'p', 0}, {1, 2, 0, 0, 1, 'p', 2, 's'}, {1, 2, 0, 0, 1, 'p', 1, 's', 0}, {1, 2, 0, 0, 0, 0}} {
 		if _, err := decodeChunkCursor(bad); err == nil {
 			t.Errorf("%v decodes", bad)
 		}

@@ -47,7 +47,7 @@ func (c *Connector) Describe(ctx context.Context) (*connectors.Description, erro
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", c.opts.Source, err)
 	}
-	v.warnUnknown(tables)
+	v.warnTypes(tables)
 	v.warnFolded(ctx, s, tables)
 	if err := v.checkReplication(ctx, &c.opts); err != nil {
 		return nil, err
@@ -60,11 +60,14 @@ func (c *Connector) Describe(ctx context.Context) (*connectors.Description, erro
 	return d, nil
 }
 
-// warnUnknown warns of types that are kept as text, once a type.
-func (v *survey) warnUnknown(tables []*table) {
+// warnTypes warns of types that are kept as text, once a type, and of geometries that lose a part.
+func (v *survey) warnTypes(tables []*table) {
 	seen := map[uint32]bool{}
 	for _, t := range tables {
 		for i := range t.columns {
+			if c := &t.layout.Columns[i]; measured(c.SourceType) {
+				v.warn(t.String(), "", "column %s is %s: GeoJSON has no place for M, which is left out", c.Name, c.SourceType)
+			}
 			for _, u := range t.columns[i].typ.unknowns() {
 				if !seen[u.oid] {
 					seen[u.oid] = true
@@ -169,7 +172,7 @@ func (c *Connector) start(ctx context.Context, h connectors.History, schemas map
 		return nil, fmt.Errorf("source %s: %w", o.Source, err)
 	}
 	values := &survey{}
-	values.warnUnknown(tables)
+	values.warnTypes(tables)
 	values.warnFolded(ctx, sql, tables)
 	c.warn(values.problems)
 	var oids []uint32
@@ -180,12 +183,16 @@ func (c *Connector) start(ctx context.Context, h connectors.History, schemas map
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", o.Source, err)
 	}
+	shapes, err := readShapes(ctx, sql, v.server, oids)
+	if err != nil {
+		return nil, fmt.Errorf("source %s: %w", o.Source, err)
+	}
 	w, err := p.startStream(ctx, at.end)
 	if err != nil {
 		return nil, err
 	}
 	s := &source{o: o, connector: c, history: h, server: v.server, catalog: catalog, wire: w, queue: newQueue(o.QueueBytes),
-		meta: &sharedSession{o: o, s: sql}, watch: &sharedSession{o: o}, known: map[uint32]string{}, published: published, user: v.user,
+		meta: &sharedSession{o: o, s: sql}, watch: &sharedSession{o: o}, known: map[uint32]string{}, published: published, shapes: shapes, user: v.user,
 		wake: make(chan struct{}, 1), flush: make(chan struct{}, 1), lastTick: o.Clock()}
 	for _, t := range tables {
 		s.known[t.oid] = t.String()
@@ -208,19 +215,20 @@ func (c *Connector) begin(s *source, tables []*table, added map[uint32]bool, at 
 		s.returned.Store(uint64(at.end))
 		s.confirmed.Store(uint64(at.end))
 	}
-	co, err := c.coordinate(coordinatorStart{options: s.o, logger: s.o.Logger, history: s.history, server: s.server, tables: tables, added: added, published: s.published,
+	a := &assembler{source: s.o.Source, system: s.server.system, timeline: s.server.timeline, partBytes: s.o.PartBytes, xid: s.server.xid, held: at.end,
+		relation: func(m relationMessage) (*relationUse, error) { return s.describe(ctx, m) },
+		retype:   func(t *table) (*table, error) { return s.retype(ctx, t) },
+		emit:     func(b *change.Batch, end LSN, signals []signalMessage) error { return s.deliver(ctx, b, end, signals) },
+		messages: newMessageRules(s.o)}
+	co, err := c.coordinate(coordinatorStart{options: s.o, logger: s.o.Logger, history: s.history, server: s.server, tables: tables, added: added, published: s.published, shapes: s.shapes,
 		connect: func(ctx context.Context) (*session, error) { return connect(ctx, s.o, false) },
-		current: s.catalog.current, poke: func() { signal(s.wake) }})
+		current: s.catalog.current, poke: func() { signal(s.wake) }, retype: func() { a.stale.Store(true) }})
 	if err != nil {
 		cancel()
 		_ = s.wire.close()
 		return fmt.Errorf("source %s: snapshot: %w", s.o.Source, err)
 	}
 	s.coordinator = co
-	a := &assembler{source: s.o.Source, system: s.server.system, timeline: s.server.timeline, partBytes: s.o.PartBytes, xid: s.server.xid, held: at.end,
-		relation: func(m relationMessage) (*relationUse, error) { return s.describe(ctx, m) },
-		emit:     func(b *change.Batch, end LSN, signals []signalMessage) error { return s.deliver(ctx, b, end, signals) },
-		messages: newMessageRules(s.o)}
 	c.mu.Lock()
 	c.open, c.reopening = s, false
 	c.end = min(c.end, flushed) // what a crash of the server took never comes
@@ -238,9 +246,21 @@ func (s *source) describe(ctx context.Context, m relationMessage) (*relationUse,
 		return err
 	})
 	if err == nil && changed != nil {
+		v := &survey{}
+		v.warnTypes([]*table{changed.now})
+		s.connector.warn(v.problems)
 		err = s.queue.put(ctx, item{layout: changed})
 	}
 	return use, err
+}
+
+// retype is the assembler's.
+func (s *source) retype(ctx context.Context, t *table) (now *table, err error) {
+	err = s.meta.do(ctx, func(q *session) (err error) {
+		now, err = s.catalog.retype(ctx, q, t)
+		return err
+	})
+	return now, err
 }
 
 func (c *Connector) closed(s *source) {

@@ -42,6 +42,8 @@
 //     position goes into the log as a tick before any row.
 //   - Every session pins the settings that shape text (session.go) and reads
 //     them back: the server's, database's or role's own settings change nothing.
+//   - What changes stored values without an event (a rewrite, a renamed label, an
+//     altered composite type) reads the table again (chunk_storage.go, shape.go).
 //   - Generated columns are left out, of the stream and of chunks, on all versions.
 //   - Parsers of wire bytes never panic and allocate no more than they were sent.
 package postgres

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/tailwater/tailwater/change"
 )
@@ -179,4 +180,12 @@ func (p *ewkbReader) point(alone bool) {
 		}
 	}
 	p.out = append(p.out, ']')
+}
+
+// measured reports whether a column's type says that its geometries have an M:
+// "public.geometry(PointZM,4326)".
+func measured(sourceType string) bool {
+	name, rest, ok := strings.Cut(sourceType, "(")
+	sub, _, _ := strings.Cut(strings.TrimRight(rest, ")[]"), ",")
+	return ok && (strings.HasSuffix(name, "geometry") || strings.HasSuffix(name, "geography")) && strings.HasSuffix(sub, "M")
 }

@@ -81,6 +81,10 @@ type coordinatorStart struct {
 	added map[uint32]bool
 	// published tells how each table (by oid) is published, see readPublished.
 	published map[uint32]string
+	// shapes are those of the tables' types, by the table's oid, see readShapes.
+	shapes map[uint32]shape
+	// retype makes the stream look up the types of its columns anew. Any goroutine.
+	retype func()
 	// connect opens a session with the pins of this package and row_security
 	// off, text results. The caller closes it.
 	connect func(ctx context.Context) (*session, error)

@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"errors"
+	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -28,6 +29,15 @@ func appendCanonical(dst, text []byte, unique bool) ([]byte, error) {
 	start := len(dst)
 	dst, gap := openSized(dst, len(text))
 	p := jsonParser{in: text, out: dst, unique: unique}
+	if !unique {
+		list := memberLists.Get().(*[]member)
+		p.members = (*list)[:0]
+		defer func() {
+			if *list = p.members; cap(*list) <= mostMembers {
+				memberLists.Put(list)
+			}
+		}()
+	}
 	p.value(0)
 	p.space()
 	if p.err == nil && len(p.in) != 0 {
@@ -38,6 +48,11 @@ func appendCanonical(dst, text []byte, unique bool) ([]byte, error) {
 	}
 	return closeSized(p.out, start, gap), nil
 }
+
+// memberLists are lists of members to use again, up to mostMembers long.
+var memberLists = sync.Pool{New: func() any { return new([]member) }}
+
+const mostMembers = 4096
 
 type jsonParser struct {
 	in     []byte

@@ -196,6 +196,30 @@ func (c *catalog) atPosition(ctx context.Context, s *session, m relationMessage)
 	return c.layouts.table(r, attrs)
 }
 
+// retype returns the table with its columns' types as the catalogue has them now.
+// A type that is gone, or became one of another kind, stays as it is.
+func (c *catalog) retype(ctx context.Context, s *session, t *table) (*table, error) {
+	var oids []uint32
+	for _, col := range t.columns {
+		oids = append(oids, col.typ.oid)
+	}
+	fresh := types{}
+	if err := fresh.load(ctx, s, oids); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.learn(fresh)
+	c.mu.Unlock()
+	now := *t
+	now.columns, now.loose = slices.Clone(t.columns), false
+	for i := range now.columns {
+		if typ := fresh[oids[i]]; typ != nil && typ.kind == t.columns[i].typ.kind {
+			now.columns[i].typ = typ
+		}
+	}
+	return &now, nil
+}
+
 // nameTypes fills the names of types that do not come from the catalogue's row.
 func nameTypes(ctx context.Context, s *session, attrs []attr) error {
 	for i := range attrs {

@@ -142,6 +142,7 @@ func unquote(dst, b []byte, doubled bool) (out, rest []byte, err error) {
 	}
 }
 
+// recordDecoder takes (1,x,).
 func recordDecoder(attrs []attribute) appendFunc {
 	return func(dst, text []byte) ([]byte, error) {
 		start := len(dst)

@@ -40,6 +40,11 @@ var sqlSettings = map[string]string{
 	"default_transaction_read_only":       "off",
 }
 
+// Timeouts that not every version has, which a startup packet therefore cannot
+// set: none of the role's ends a chunk, a large transaction or a session between two looks.
+const noTimeouts = `SELECT pg_catalog.set_config(n, '0', false) FROM (VALUES ('transaction_timeout'), ('idle_session_timeout')) v(n)
+  WHERE pg_catalog.current_setting(n, true) IS NOT NULL; `
+
 // session is a connection with the pins. One goroutine.
 type session struct {
 	conn *pgconn.PgConn
@@ -70,7 +75,7 @@ func connect(ctx context.Context, o *Options, replication bool) (*session, error
 	return s, nil
 }
 
-// checkPins reads the pins back, by the simple protocol that a walsender takes too.
+// checkPins takes timeouts off and reads the pins back, by the simple protocol that a walsender takes too.
 func (s *session) checkPins(ctx context.Context) error {
 	names := slices.Sorted(maps.Keys(pins))
 	var sql strings.Builder
@@ -80,7 +85,7 @@ func (s *session) checkPins(ctx context.Context) error {
 		}
 		sql.WriteString("pg_catalog.current_setting('" + n + "')")
 	}
-	rows, err := s.simple(ctx, "SELECT "+sql.String())
+	rows, err := s.simple(ctx, noTimeouts+"SELECT "+sql.String())
 	if err != nil {
 		return fmt.Errorf("read the session's settings: %w", err)
 	}

@@ -26,6 +26,7 @@ type snapshots struct {
 	m      *snapshot.Machine
 	tables map[string]*table // by topic, in the newest layout known
 	pace   map[string]pace   // by topic
+	shapes map[uint32]shape  // by oid, as of the last look
 	// attempt counts how often the present chunk was read in vain.
 	attempt int
 	// waits counts how often old transactions were found to go on.
@@ -49,7 +50,7 @@ var _ coordinator = (*snapshots)(nil)
 // newCoordinator takes up what the log says and begins the runs that are due.
 func newCoordinator(start coordinatorStart) (coordinator, error) {
 	c := &snapshots{start: start, ready: make(chan struct{}, 1), reads: make(chan *snapshot.Action, 1), checks: make(chan struct{}, 1),
-		settle: make(chan struct{}, 1), m: snapshot.New(start.options.Source), tables: map[string]*table{}, pace: map[string]pace{}}
+		settle: make(chan struct{}, 1), m: snapshot.New(start.options.Source), tables: map[string]*table{}, pace: map[string]pace{}, shapes: start.shapes}
 	for _, t := range start.tables {
 		c.tables[t.topic()] = t
 	}
@@ -175,7 +176,7 @@ func (c *snapshots) begin(s snapshot.Start) { c.began(s, c.m.Begin(c.withCursor(
 // withCursor gives a run the state that the chunk reader begins with.
 func (c *snapshots) withCursor(s snapshot.Start) snapshot.Start {
 	if t := c.tables[s.Topic]; t != nil && s.Cursor == nil {
-		s.Cursor = (&chunkCursor{published: c.start.published[t.oid]}).encode()
+		s.Cursor = (&chunkCursor{published: c.start.published[t.oid], shape: c.shapes[t.oid].encode()}).encode()
 	}
 	return s
 }

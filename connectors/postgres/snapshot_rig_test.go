@@ -132,12 +132,12 @@ func (r *captureRig) settled() {
 func (r *captureRig) reopened() {
 	select {
 	case err := <-r.done:
-		if !errors.Is(err, connectors.ErrReopen) {
-			r.t.Fatalf("capture ended: %v", err)
-		}
 		r.cancel()
 		r.src.Close()
 		r.cancel = nil
+		if !errors.Is(err, connectors.ErrReopen) {
+			r.t.Fatalf("capture ended: %v", err)
+		}
 		r.start()
 	default:
 	}

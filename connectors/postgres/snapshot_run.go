@@ -204,6 +204,9 @@ func (r *snapshotRunner) chunk(ctx context.Context, a *snapshot.Action) error {
 // readChunk reads it, by its present name if the table was renamed.
 func (r *snapshotRunner) readChunk(ctx context.Context, t *table, a *snapshot.Action) (*snapshot.Chunk, error) {
 	chunk, err := r.reader.read(ctx, t, a)
+	if errors.Is(err, errShape) { // altered since the chunk's types were looked up
+		chunk, err = r.reader.read(ctx, t, a)
+	}
 	if !errors.Is(err, errTableGone) {
 		return chunk, err
 	}
@@ -262,8 +265,9 @@ func (r *snapshotRunner) reopen(ctx context.Context, t *table) error {
 	}
 }
 
-// check compares the storage of the tables that no run is reading with what it
-// was: a rewrite, partitions that came or went (V4, and changes without row events).
+// check compares the storage and the types of the tables that no run is reading
+// with what they were: a rewrite, partitions that came or went, labels that were
+// renamed (V4, and changes without row events).
 func (r *snapshotRunner) check(ctx context.Context) error {
 	r.mu.Lock()
 	var oids []uint32
@@ -282,6 +286,10 @@ func (r *snapshotRunner) check(ctx context.Context) error {
 			return r.reopen(ctx, tables[oid])
 		}
 	}
+	shapes, err := readShapes(ctx, r.reader.session, r.start.server, oids)
+	if err != nil {
+		return err
+	}
 	insert, _, err := r.start.server.insertLSN(ctx, r.reader.session)
 	if err != nil {
 		return err
@@ -293,6 +301,7 @@ func (r *snapshotRunner) check(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.m.Settle(v)
+	r.shapes = shapes
 	for oid, t := range tables {
 		if now := all[oid]; len(now) > 0 || t.partitioned {
 			if err := r.compare(t, now, insert); err != nil {
@@ -323,6 +332,8 @@ func (r *snapshotRunner) compare(t *table, now []storage, insert LSN) error {
 	case len(added) > 0:
 		cursor.mode = planAdded
 		r.begin(snapshot.Start{Topic: t.topic(), Floor: true, NoSweep: true, Total: totalRows(added), Cursor: cursor.encode()})
+	default:
+		return r.compareShape(t, cursor, now, insert)
 	}
 	return nil
 }

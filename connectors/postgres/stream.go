@@ -26,6 +26,7 @@ type source struct {
 	watch       *sharedSession    // for the watcher
 	known       map[uint32]string // names of the captured tables, by oid
 	published   map[uint32]string // how they are published, by oid
+	shapes      map[uint32]shape  // of their types, by oid
 	user        string
 
 	cancel  context.CancelFunc

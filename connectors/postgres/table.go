@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,6 +20,9 @@ type table struct {
 	partitioned bool     // the root of a partitioned table; its filenode is 0
 	filenode    uint32   // when the catalogue was read
 	rows        int64    // the planner's estimate
+	// loose: text that is not of a composite type as it is known is kept as a JSON
+	// string; the table is to be read again (compareShape).
+	loose bool
 
 	keyColumn []int // for each column its place in the key, or -1
 }
@@ -110,6 +114,9 @@ func (t *table) appendKeyPart(dst []byte, i int, text []byte) ([]byte, error) {
 		return change.AppendKeyPart(dst, change.Null, false), nil
 	}
 	v, err := t.columns[i].typ.value(text)
+	if err != nil && t.loose && t.columns[i].typ.shaped && checkText(text) == nil {
+		v, err = change.JSON(change.AppendJSONString(nil, text)), nil
+	}
 	if err != nil {
 		return nil, t.columnError(i, err)
 	}
@@ -119,6 +126,9 @@ func (t *table) appendKeyPart(dst []byte, i int, text []byte) ([]byte, error) {
 // writeText writes column i of a row.
 func (t *table) writeText(w *change.RowWriter, i int, text []byte) error {
 	buf, err := t.columns[i].typ.append(w.Raw(), text)
+	if err != nil && t.loose && t.columns[i].typ.shaped {
+		buf, err = appendTextAsJSON(w.Raw(), text)
+	}
 	if err != nil {
 		return t.columnError(i, err)
 	}
@@ -126,9 +136,15 @@ func (t *table) writeText(w *change.RowWriter, i int, text []byte) error {
 	return nil
 }
 
+// errShape says that a value is not of its composite type as that is known.
+var errShape = errors.New("the type was altered")
+
 // columnError names the column; the error must not hold the value.
 func (t *table) columnError(i int, err error) error {
 	c := &t.layout.Columns[i]
+	if t.columns[i].typ.shaped {
+		err = fmt.Errorf("%w: %w", errShape, err)
+	}
 	return fmt.Errorf("decode column %s of table %s (%s): %w", c.Name, t, c.SourceType, err)
 }
 

@@ -18,6 +18,8 @@ type typeInfo struct {
 	fold  bool // compares case-folded (citext)
 	known bool // false: of no type that we know, kept as text
 	plain bool // the value is the text itself
+	// shaped: a composite type is inside, whose attributes may have been altered since.
+	shaped bool
 
 	// append appends the encoding (change.AppendValue) of the value with this
 	// text. Errors do not quote the text.
@@ -267,11 +269,13 @@ func (ts types) resolve(rows typeRows, oid uint32, depth int) *typeInfo {
 	case row.own && row.output == "array_out":
 		t.elem = part(row.elem)
 		set(decoding{change.KindJSON, arrayDecoder(t.elem, row.delim)})
+		t.shaped = t.elem.shaped
 	case row.class == "c":
 		for _, a := range row.attrs {
 			t.attrs = append(t.attrs, attribute{a.name, part(a.oid)})
 		}
 		set(decoding{change.KindJSON, recordDecoder(t.attrs)})
+		t.shaped = true
 	case row.own && builtin[row.output].append != nil:
 		set(builtin[row.output])
 	case !row.own && extension[row.output].append != nil:

@@ -121,6 +121,34 @@ var extensionCases = []typeCase{
 	{"ext.odd[]", change.KindJSON, "", 0, []typeValue{{"K16", `'{"a b",c}'`, `["a b","c"]`, 0}}},
 }
 
+// postgisCases and pgvectorCases are of the extensions themselves, where the server has them.
+var postgisCases = []typeCase{
+	{"gis.geometry", change.KindJSON, "geojson", 0, []typeValue{
+		{"P73", "'SRID=4326;POINT(1 2)'", `{"type":"Point","coordinates":[1,2]}`, 0}, {"P74", "'SRID=3187;POINT(1 2)'", `{"type":"Point","coordinates":[1,2],"srid":3187}`, 0},
+		{"P74", "'POINT Z (1 2 3.5)'", `{"type":"Point","coordinates":[1,2,3.5]}`, 0}, {"P74", "'POINT M (1 2 3)'", `{"type":"Point","coordinates":[1,2]}`, 0},
+		{"P74", "'SRID=3187;POINT ZM (1 2 3 4)'", `{"type":"Point","coordinates":[1,2,3],"srid":3187}`, 0}, {"P74", "'POINT EMPTY'", `{"type":"Point","coordinates":[]}`, 0},
+		{"P74", "'LINESTRING EMPTY'", `{"type":"LineString","coordinates":[]}`, 0}, {"P74", "'LINESTRING(0 0,0.1 -1e-5)'", `{"type":"LineString","coordinates":[[0,0],[0.1,-0.00001]]}`, 0},
+		{"P74", "'POLYGON((0 0,4 0,4 4,0 0),(1 1,2 1,2 2,1 1))'", `{"type":"Polygon","coordinates":[[[0,0],[4,0],[4,4],[0,0]],[[1,1],[2,1],[2,2],[1,1]]]}`, 0},
+		{"P74", "'POLYGON EMPTY'", `{"type":"Polygon","coordinates":[]}`, 0}, {"P74", "'MULTIPOINT(0 0,1 1)'", `{"type":"MultiPoint","coordinates":[[0,0],[1,1]]}`, 0},
+		{"P74", "'MULTILINESTRING Z ((0 0 1,1 1 1),(2 2 1,3 3 1))'", `{"type":"MultiLineString","coordinates":[[[0,0,1],[1,1,1]],[[2,2,1],[3,3,1]]]}`, 0},
+		{"P74", "'SRID=3187;MULTIPOLYGON(((0 0,1 0,1 1,0 0)),((5 5,6 5,6 6,5 5)))'", `{"type":"MultiPolygon","coordinates":[[[[0,0],[1,0],[1,1],[0,0]]],[[[5,5],[6,5],[6,6],[5,5]]]],"srid":3187}`, 0},
+		{"P74", "'GEOMETRYCOLLECTION EMPTY'", `{"type":"GeometryCollection","geometries":[]}`, 0}}},
+	{"gis.geometry(PointZM,3187)", change.KindJSON, "geojson", 0, []typeValue{{"P74", "'SRID=3187;POINT ZM (1 2 3 4)'", `{"type":"Point","coordinates":[1,2,3],"srid":3187}`, 0}}},
+	{"gis.geography", change.KindJSON, "geography", 0, []typeValue{{"P74", "'POINT(-71.1 42.3)'", `{"type":"Point","coordinates":[-71.1,42.3]}`, 0}}},
+	{"gis.geometry", change.KindJSON, "", 0, []typeValue{
+		{"P74", "'SRID=3187;GEOMETRYCOLLECTION(POINT(0 0),GEOMETRYCOLLECTION(POINT(1 1)))'",
+			`{"type":"GeometryCollection","geometries":[{"type":"Point","coordinates":[0,0]},{"type":"GeometryCollection","geometries":[{"type":"Point","coordinates":[1,1]}]}],"srid":3187}`, 0},
+		{"K16", "'CIRCULARSTRING(0 0,1 1,2 0)'", `"0108000000030000000000000000000000000000000000000000000000` + `0000F03F000000000000F03F00000000000000400000000000000000"`, 0}}},
+	{"gis.box2d", change.KindText, "json", 0, []typeValue{{"K14", "'BOX(0 0,1 1)'", `"BOX(0 0,1 1)"`, 0}}},
+}
+
+var pgvectorCases = []typeCase{
+	{"vec.vector", change.KindJSON, "text", 0, []typeValue{{"K15", "'[1,2.5,-3]'", "[1,2.5,-3]", 0}}},
+	{"vec.vector(2)", change.KindJSON, "", 0, []typeValue{{"K15", "'[0.1,1e21]'", "[0.1,1e+21]", 0}}},
+	{"vec.halfvec(2)", change.KindJSON, "text", 0, []typeValue{{"K15", "'[1.5,2]'", "[1.5,2]", 0}}},
+	{"vec.sparsevec(5)", change.KindJSON, "", 0, []typeValue{{"K15", "'{1:1.5,3:2}/5'", `{"dim":5,"values":{"1":1.5,"3":2}}`, 0}}},
+}
+
 // contribDDL makes the extensions of contribCases.
 const contribDDL = `CREATE SCHEMA hs; CREATE EXTENSION hstore SCHEMA hs; CREATE EXTENSION citext SCHEMA hs; CREATE EXTENSION ltree SCHEMA hs; CREATE EXTENSION isn SCHEMA hs;
 CREATE EXTENSION cube SCHEMA hs; CREATE EXTENSION seg SCHEMA hs; CREATE EXTENSION intarray SCHEMA hs; CREATE DOMAIN hs.dom_hs AS hs.hstore; CREATE DOMAIN hs.dom_ci AS hs.citext;`

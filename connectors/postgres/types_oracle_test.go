@@ -24,6 +24,8 @@ var oracles = map[string]string{
 	"timetz":      `to_json(regexp_replace(X::text, '([+-]\d\d)$', '\1:00'))::text`,
 	"multirange":  "CASE WHEN X IS NOT NULL THEN (SELECT '[' || coalesce(string_agg(to_json(r)::text, ','), '') || ']' FROM unnest(X) r) END",
 	"hstore":      "hs.hstore_to_json(X)::text",
+	"geojson":     "left(gis.ST_AsGeoJSON(X, 15, 0), -1) || CASE WHEN gis.ST_SRID(X) IN (0, 4326) THEN '' ELSE ',\"srid\":' || gis.ST_SRID(X) END || '}'",
+	"geography":   "gis.ST_AsGeoJSON(X, 15, 0)",
 }
 
 // oracleDDL has what oracles call.

@@ -42,14 +42,14 @@ func TestRandomValues(t *testing.T) {
 func testRandomValues(t *testing.T, major int, g *generator) {
 	dsn := testkit.PostgresVersion(t, major)
 	ddl := []string{typesDDL, oracleDDL, hostileSettings}
-	contrib := hasContrib(t, dsn)
-	if contrib {
+	extended := hasExtensions(t, dsn, contrib...)
+	if extended {
 		ddl = append(ddl, contribDDL)
 	}
 	var columns []randomColumn
 	var list []string
 	for _, c := range randomColumns {
-		if c.since <= major && (contrib || !strings.HasPrefix(c.typ, "hs.")) {
+		if c.since <= major && (extended || !strings.HasPrefix(c.typ, "hs.")) {
 			list = append(list, fmt.Sprintf("c%d %s", len(columns), c.typ))
 			columns = append(columns, c)
 		}

@@ -16,7 +16,7 @@ import (
 // setting that shapes text.
 const hostileSettings = `DO $$ DECLARE s text; BEGIN
 FOREACH s IN ARRAY ARRAY['DateStyle = ''SQL, DMY''', 'IntervalStyle = postgres_verbose', 'TimeZone = ''Asia/Kolkata''', 'bytea_output = escape', 'extra_float_digits = -3',
-	'search_path = ''public, hs, ext''', 'xmloption = document', 'quote_all_identifiers = on', 'lc_monetary = ''C.UTF-8'''] LOOP
+	'search_path = ''public, hs, ext, gis, vec''', 'xmloption = document', 'quote_all_identifiers = on', 'lc_monetary = ''C.UTF-8'''] LOOP
   EXECUTE format('ALTER DATABASE %I SET %s', current_database(), s);
   EXECUTE format('ALTER ROLE %I IN DATABASE %I SET %s', current_user, current_database(), s);
 END LOOP; END $$`
@@ -44,8 +44,14 @@ func testTypes(t *testing.T, major int) {
 	dsn := testkit.PostgresVersion(t, major)
 	ddl := []string{typesDDL, oracleDDL, extensionDDL(), hostileSettings}
 	cases := slices.Concat(typeCases, nestedCases, extensionCases)
-	if hasContrib(t, dsn) {
+	if hasExtensions(t, dsn, contrib...) {
 		ddl, cases = append(ddl, contribDDL), append(cases, contribCases...)
+	}
+	if hasExtensions(t, dsn, "postgis") {
+		ddl, cases = append(ddl, "CREATE SCHEMA gis; CREATE EXTENSION postgis SCHEMA gis"), append(cases, postgisCases...)
+	}
+	if hasExtensions(t, dsn, "vector") {
+		ddl, cases = append(ddl, "CREATE SCHEMA vec; CREATE EXTENSION vector SCHEMA vec"), append(cases, pgvectorCases...)
 	}
 	var tables [][]typeColumn
 	for columns := range slices.Chunk(columnsOf(cases, major), columnsPerTable) {
@@ -65,8 +71,8 @@ func testTypes(t *testing.T, major int) {
 			set[j], null[j] = fmt.Sprintf("c%d = %s", j, c.expression()), fmt.Sprintf("c%d = NULL", j)
 		}
 		table := fmt.Sprintf("t%d", i)
-		r.exec(`SET search_path = public, hs, ext; SET xmloption = content; DELETE FROM `+table, insertTyped(i, columns), "UPDATE "+table+" SET "+strings.Join(null, ", "),
-			"SET search_path = public, hs, ext; SET xmloption = content; UPDATE "+table+" SET "+strings.Join(set, ", "), "UPDATE "+table+" SET n = 0",
+		r.exec(`SET search_path = public, hs, ext, gis, vec; SET xmloption = content; DELETE FROM `+table, insertTyped(i, columns), "UPDATE "+table+" SET "+strings.Join(null, ", "),
+			"SET search_path = public, hs, ext, gis, vec; SET xmloption = content; UPDATE "+table+" SET "+strings.Join(set, ", "), "UPDATE "+table+" SET n = 0",
 			"ALTER TABLE "+table+" REPLICA IDENTITY FULL", "UPDATE "+table+" SET n = 0")
 	}
 	r.settled()
@@ -82,13 +88,17 @@ func testTypes(t *testing.T, major int) {
 	}
 }
 
-func hasContrib(t *testing.T, dsn string) bool {
+// contrib are the extensions that contribDDL makes.
+var contrib = []string{"hstore", "citext", "ltree", "isn", "cube", "seg", "intarray"}
+
+// hasExtensions reports whether the server has all of them installed.
+func hasExtensions(t *testing.T, dsn string, names ...string) bool {
 	t.Helper()
 	var n int
-	if err := testkit.Connect(t, dsn).QueryRow(t.Context(), "SELECT count(*) FROM pg_available_extensions WHERE name IN ('hstore','citext','ltree','isn','cube','seg','intarray')").Scan(&n); err != nil {
+	if err := testkit.Connect(t, dsn).QueryRow(t.Context(), "SELECT count(*) FROM pg_available_extensions WHERE name = ANY($1)", names).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
-	return n == 7
+	return n == len(names)
 }
 
 func columnsOf(cases []typeCase, major int) (columns []typeColumn) {
@@ -116,7 +126,7 @@ func createTyped(i int, columns []typeColumn) string {
 	for j, c := range columns {
 		list = append(list, fmt.Sprintf("c%d %s", j, c.typ))
 	}
-	return fmt.Sprintf(`SET search_path = public, hs, ext; CREATE TABLE t%[1]d (id int PRIMARY KEY, n int, %[2]s);
+	return fmt.Sprintf(`SET search_path = public, hs, ext, gis, vec; CREATE TABLE t%[1]d (id int PRIMARY KEY, n int, %[2]s);
 		DO $$ DECLARE a text; BEGIN FOR a IN SELECT attname FROM pg_attribute WHERE attrelid = 't%[1]d'::regclass AND attnum > 0 AND attlen = -1 AND attstorage <> 'p' LOOP
 			EXECUTE format('ALTER TABLE t%[1]d ALTER %%I SET STORAGE EXTERNAL', a); END LOOP; END $$`, i, strings.Join(list, ", "))
 }
@@ -126,7 +136,7 @@ func insertTyped(i int, columns []typeColumn) string {
 	for _, c := range columns {
 		values = append(values, c.expression())
 	}
-	return fmt.Sprintf("SET search_path = public, hs, ext; SET xmloption = content; INSERT INTO t%d VALUES (1, 0, %s)", i, strings.Join(values, ", "))
+	return fmt.Sprintf("SET search_path = public, hs, ext, gis, vec; SET xmloption = content; INSERT INTO t%d VALUES (1, 0, %s)", i, strings.Join(values, ", "))
 }
 
 // checkTyped looks at the records of table i in the log.
