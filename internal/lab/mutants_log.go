@@ -129,7 +129,7 @@ var logMutants = []mutant{
 	},
 	{
 		"oldest-file-is-missing", "eventlog/seglog/segments.go",
-		"if sealed >= first.ordinal || (first.ordinal-sealed)%eventlog.ForeignSkip == 0 {", "if sealed+first.ordinal >= 0 {",
+		"\tif err := l.checkTails(); err != nil {\n\t\treturn err\n\t}\n\treturn l.checkBeginning()\n", "\treturn nil\n",
 		crashlabDir, "TestFileFaults",
 	},
 	{
