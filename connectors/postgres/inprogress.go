@@ -13,6 +13,10 @@ import (
 // transactions and whole transactions take turns. Stream Commit or Stream Abort
 // ends it; Stream Abort also takes back single sub-transactions.
 
+// blockBytes is the size above which a batch of a block is handed over: ingest
+// writes it at once, so that nothing is gained by larger ones but memory taken.
+const blockBytes = 1 << 20
+
 // runningTx is a transaction in progress of which blocks have come.
 type runningTx struct {
 	id        string                  // 64 bits, in decimal
@@ -96,7 +100,7 @@ func (a *assembler) handBlock() error {
 
 // blockEvents is events inside a block: a batch has rows of one sub-transaction.
 func (a *assembler) blockEvents() (*change.Batch, error) {
-	if a.batch != nil && (a.batch.Sub != a.sub || a.batch.Size() >= a.partBytes) {
+	if a.batch != nil && (a.batch.Sub != a.sub || a.batch.Size() >= min(a.partBytes, blockBytes)) {
 		if err := a.handBlock(); err != nil {
 			return nil, err
 		}
