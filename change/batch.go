@@ -79,6 +79,20 @@ const (
 	Tick        BatchKind = 2 // no rows: the source is known to have nothing before Pos
 )
 
+// Stage says how the transaction of a batch stands. One that is large may come
+// while it is in progress: its batches InProgress, of sub-transactions in turns and
+// with those of other transactions between them, then one RolledBack or Adopted.
+// All name it by Tx. Until it is Adopted nothing of it counts; then all of it comes
+// at that place, but for sub-transactions that were RolledBack.
+type Stage uint8
+
+const (
+	Ended      Stage = 0 // committed: the batch, with those before it that have More, is all of it
+	InProgress Stage = 1 // events of its sub-transaction Sub; Pos and CommitTime are not known
+	RolledBack Stage = 2 // its sub-transaction Sub; with Sub 0 the transaction itself
+	Adopted    Stage = 3 // committed at Pos; what this batch holds comes behind the rest
+)
+
 // Batch is one transaction, or a run of one, in an arena: its events are
 // offsets over one buffer into which decoders write keys and rows encoded. A
 // Batch is handed over whole: whoever received it last owns its memory.
@@ -91,6 +105,8 @@ type Batch struct {
 	// More is set when further batches of the same transaction follow. Nothing
 	// of the transaction counts before one without it came.
 	More     bool
+	Stage    Stage
+	Sub      uint32 // of a batch InProgress or RolledBack
 	Events   []Event
 	Controls []Control
 	// Schemas become known in the log with this batch, whether or not an event

@@ -137,10 +137,10 @@ func (d *decoder) slot(o *object, s *Source) {
 	}
 }
 
-// messages takes what concerns logical messages: off, a prefix or a list of them.
+// messages takes what concerns logical messages and decoding.
 func (d *decoder) messages(o *object, s *Source) {
 	if s.Kind != Postgres {
-		for _, key := range []string{"messages", "signals", "heartbeat_message"} {
+		for _, key := range []string{"messages", "signals", "heartbeat_message", "decoding_memory"} {
 			if o.has(key) {
 				o.child(key)
 				d.problem(o.at(key), key+" is for postgres sources", "leave it out")
@@ -150,6 +150,10 @@ func (d *decoder) messages(o *object, s *Source) {
 	}
 	o.enum("signals", &s.Signals, SignalsOff, SignalsTables, SignalsConditions)
 	o.duration("heartbeat_message", &s.HeartbeatMessage, 0)
+	o.size("decoding_memory", &s.DecodingMemory, 64<<10)
+	if s.DecodingMemory > 1<<40 {
+		d.problem(o.at("decoding_memory"), fmt.Sprintf("decoding_memory must be at most 1TiB, not %s", s.DecodingMemory), "")
+	}
 	n := o.child("messages")
 	for _, item := range d.list(n) {
 		text, ok := d.value(item)

@@ -51,6 +51,8 @@ type Source struct {
 	MaxRetainedWAL   Size          // 0 = no limit (default)
 	OnLimit          string        // OnLimitAlert (default) or OnLimitResnapshot
 
+	DecodingMemory Size // PostgreSQL: logical_decoding_work_mem; 0 = the server's (default)
+
 	Messages   []string // PostgreSQL: prefixes of logical messages to capture, with *; default *
 	NoMessages bool     // messages: off
 	Signals    string   // PostgreSQL: SignalsOff, SignalsTables (default) or SignalsConditions

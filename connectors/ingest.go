@@ -41,8 +41,10 @@ type Ingest struct {
 	opts    IngestOptions
 	schemas *schemaRegistry
 	topics  map[string]eventlog.Topic
-	open    *pendingTx      // a transaction of which more batches follow
-	stream  eventlog.Stream // the last one begun
+	open    *pendingTx            // a transaction of which more batches follow
+	stream  eventlog.Stream       // the last one begun, or adopted
+	running map[string]*pendingTx // transactions in progress, by their ids
+	arena   []byte                // of the batch of one of them
 	full    atomic.Bool
 	waiting atomic.Int64 // see Waiting; µs since 1970, 0: nothing waits
 	rows    rowHold
@@ -92,9 +94,10 @@ func (in *Ingest) Waiting() time.Time {
 // goroutines it starts and returns after both have; nil means ctx ended it.
 // Whatever was not confirmed is sent again by the next Source.
 func (in *Ingest) Run(ctx context.Context, src Source) error {
-	in.open = nil
+	in.open, in.running = nil, map[string]*pendingTx{}
 	in.full.Store(false) // of an earlier Source
 	defer in.discardStream()
+	defer in.discardRunning()
 	var err error
 	if in.schemas, err = openSchemas(in.opts.Log); err != nil {
 		return fmt.Errorf("read the schemas of source %q: %w", in.opts.Source, err)
@@ -220,6 +223,9 @@ func (in *Ingest) append(ctx context.Context, txs []*eventlog.Tx) error {
 
 // add encodes one batch into the group.
 func (in *Ingest) add(ctx context.Context, g *group, b *change.Batch) error {
+	if b.Stage != change.Ended {
+		return in.progress(ctx, g, b)
+	}
 	if in.open == nil {
 		in.open = &pendingTx{tx: &eventlog.Tx{Kind: txKind(b.Kind), Source: in.opts.Source}}
 	}
@@ -227,6 +233,19 @@ func (in *Ingest) add(ctx context.Context, g *group, b *change.Batch) error {
 	if err := in.addSchemas(p, b); err != nil {
 		return err
 	}
+	if err := in.addRecords(g, p, b); err != nil {
+		return err
+	}
+	if b.More {
+		return in.spill(ctx, p)
+	}
+	in.open = nil
+	in.complete(g, p, b)
+	return nil
+}
+
+// addRecords encodes what a batch holds; its layouts are known.
+func (in *Ingest) addRecords(g *group, p *pendingTx, b *change.Batch) error {
 	for i := range b.Events {
 		if err := in.addEvent(g, p, b, &b.Events[i]); err != nil {
 			return err
@@ -238,10 +257,11 @@ func (in *Ingest) add(ctx context.Context, g *group, b *change.Batch) error {
 		}
 	}
 	g.bytes += b.Size()
-	if b.More {
-		return in.spill(ctx, p)
-	}
-	in.open = nil
+	return nil
+}
+
+// complete puts a transaction into the group whose last batch is b.
+func (in *Ingest) complete(g *group, p *pendingTx, b *change.Batch) {
 	p.tx.ID, p.tx.CommitTime = b.Tx, b.CommitTime
 	if !b.Pos.IsZero() {
 		p.tx.Position = b.Pos.Append(nil)
@@ -252,7 +272,6 @@ func (in *Ingest) add(ctx context.Context, g *group, b *change.Batch) error {
 	} else {
 		g.txs = append(g.txs, p.tx)
 	}
-	return nil
 }
 
 func txKind(k change.BatchKind) eventlog.TxKind {

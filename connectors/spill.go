@@ -29,7 +29,12 @@ func (in *Ingest) spillAll(ctx context.Context, p *pendingTx) error {
 		}
 		p.stream, in.stream = s, s
 	}
-	err := in.whileFull(ctx, p.tx.CommitTime, func() error { return p.stream.Add(0, p.tx.Records) })
+	return in.streamRecords(ctx, p, 0)
+}
+
+// streamRecords moves what a transaction has collected, of one sub-transaction, into its stream.
+func (in *Ingest) streamRecords(ctx context.Context, p *pendingTx, sub uint32) error {
+	err := in.whileFull(ctx, p.tx.CommitTime, func() error { return p.stream.Add(sub, p.tx.Records) })
 	if err != nil {
 		return fmt.Errorf("stream %d records of a transaction of source %q: %w", len(p.tx.Records), in.opts.Source, err)
 	}

@@ -307,6 +307,10 @@ func (m *Machine) read(r *reading) Action {
 // finish makes the batch of a chunk that the stream has caught up with; nil if
 // it must be read again, or nothing of it is left.
 func (m *Machine) finish(r *reading) (*change.Batch, error) {
+	if r.window.overtaken(r.chunk.View) {
+		r.retry()
+		return nil, nil
+	}
 	got, ok, err := r.window.join(r.chunk)
 	if err != nil {
 		return nil, err

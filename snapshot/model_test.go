@@ -51,6 +51,7 @@ func newModel(seed uint64, mutant string) *model {
 	}
 	m.d = newSimDaemon(m.db, mutant)
 	m.d.streamed = start
+	m.d.big = func(tx uint64) bool { return (tx+seed)%3 == 0 }
 	m.d.print = func(s string) { fmt.Fprintf(&m.trace, "    %s\n", s) }
 	return m
 }
@@ -220,7 +221,7 @@ func TestModel(t *testing.T) {
 
 // TestModelSeesMutants: each protection matters, and the model would tell.
 func TestModelSeesMutants(t *testing.T) {
-	for _, mutant := range []string{"lsn", "nowait", "latecollect", "noowed", "norequest", "partialwhole", "forget", "nobarrier", "nolock", "nofilenode", "nomoved", "noafter"} {
+	for _, mutant := range []string{"lsn", "nowait", "latecollect", "noowed", "norequest", "partialwhole", "forget", "nobarrier", "nolock", "nofilenode", "nomoved", "noafter", "notread", "notkept"} {
 		t.Run(mutant, func(t *testing.T) {
 			for seed := range uint64(20000) {
 				m := newModel(seed+1, mutant)

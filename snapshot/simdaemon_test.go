@@ -27,7 +27,8 @@ type simDaemon struct {
 	seen     int      // the table's storage when the view was taken
 	stale    *simView // mutants: a view from before the collection
 	result   *Chunk
-	node     int // storage known from the last run
+	node     int                  // storage known from the last run
+	big      func(tx uint64) bool // whether the stream has a transaction while it is in progress
 	print    func(string)
 }
 
@@ -150,7 +151,11 @@ func (d *simDaemon) stream() bool {
 			observed.Events[i].Flags &^= change.FlagPartial
 		}
 	}
-	d.m.Observe(observed)
+	if tx := d.db.wal[d.streamed-1].tx.id; d.big != nil && d.big(tx) {
+		d.adopt(observed)
+	} else {
+		d.m.Observe(observed)
+	}
 	b.Controls = observed.Controls
 	if d.mutant == "noowed" {
 		if t := d.m.table(simTopic); t.run != nil {
@@ -162,6 +167,30 @@ func (d *simDaemon) stream() bool {
 	}
 	d.m.Pass(Place(d.streamed))
 	return true
+}
+
+// adopt observes a transaction whose rows came while it was in progress, among
+// others that a rolled back sub-transaction wrote.
+func (d *simDaemon) adopt(b *change.Batch) {
+	lost := &change.Batch{Stage: change.InProgress, Sub: 2}
+	if len(b.Events) > 0 && len(b.Events[0].Schema.Key) > 0 {
+		s := b.Events[0].Schema
+		lost.Add(s, change.OpUpdate, change.FlagPartial, simKey(0), nil, nil)
+		lost.Add(s, change.OpInsert, change.FlagPartial, simKey(1), nil, nil)
+		lost.Add(s, change.OpTruncate, 0, nil, nil, nil)
+	}
+	b.Sub = 1
+	var kept Streamed
+	kept.Add(d.m.source, b)
+	kept.Add(d.m.source, lost)
+	kept.Rollback(2)
+	if d.mutant == "notkept" {
+		kept.events = nil
+	}
+	d.m.ObserveStreamed(b, &kept)
+	if r := d.m.current; d.mutant == "notread" && r != nil && r.window != nil {
+		r.window.streamed = nil
+	}
 }
 
 func (d *simDaemon) append(b *change.Batch) {

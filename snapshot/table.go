@@ -71,10 +71,13 @@ func (t *table) observe(source string, b *change.Batch, e *change.Event) {
 
 // partial notes that the log may hold the key without some of its values.
 func (r *tableRun) partial(key change.Key) {
-	if r.reading && !r.complete && r.mark.Where == "" {
+	if r.counts() {
 		r.owed[string(key)] = struct{}{}
 	}
 }
+
+// counts reports whether partial records are owed.
+func (r *tableRun) counts() bool { return r.reading && !r.complete && r.mark.Where == "" }
 
 // settled: the log holds the key whole, or deleted.
 func (t *table) settled(source string, b *change.Batch, key change.Key) {

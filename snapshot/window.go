@@ -16,6 +16,8 @@ type window struct {
 	bytes     int  // memory of keys and rows, about
 	truncated bool // the whole table, since it began
 	rows      []rowChange
+	// streamed are transactions whose keys are not known (see Streamed).
+	streamed []string
 }
 
 // touch is what the stream did to one key since the collection began.
@@ -73,9 +75,7 @@ func (w *window) observe(b *change.Batch, e *change.Event) {
 		return
 	}
 	if e.Op == change.OpTruncate {
-		w.truncated = true
-		clear(w.keys)
-		w.bytes = 0
+		w.truncate()
 		return
 	}
 	key := b.Key(e)
@@ -101,6 +101,36 @@ func (w *window) observe(b *change.Batch, e *change.Event) {
 		t.add(after)
 		w.bytes += len(t.row.Data)
 	}
+}
+
+// truncate notes that the whole table was emptied.
+func (w *window) truncate() {
+	w.truncated = true
+	clear(w.keys)
+	w.bytes = 0
+}
+
+// touched notes a streamed transaction. Partial rows before it may be older than
+// its own of the same key, or newer than what the chunk has: which of the two is
+// not known, and the key is read again.
+func (w *window) touched(tx string) {
+	w.streamed = append(w.streamed, tx)
+	for _, t := range w.keys {
+		if !t.gone {
+			w.bytes -= len(t.row.Data)
+			*t = touch{mixed: true}
+		}
+	}
+}
+
+// overtaken reports whether a streamed transaction touched what the view does not have of it.
+func (w *window) overtaken(v View) bool {
+	for _, tx := range w.streamed {
+		if !v.Contains(tx) {
+			return true
+		}
+	}
+	return false
 }
 
 // add lays a later partial row over the ones before.

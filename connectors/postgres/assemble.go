@@ -28,6 +28,12 @@ type assembler struct {
 	// returns a table with its types as they are now.
 	stale  atomic.Bool
 	retype func(t *table) (*table, error)
+	// known makes the table of a relation message inside a block, whose transaction
+	// is in progress; unchanged tells, when it commits, that it changed none of them.
+	known     func(m relationMessage) (*relationUse, error)
+	unchanged func(tables map[uint32]*table, xid uint32) error
+	// whole makes the error of a transaction that is to come at its commit instead.
+	whole func(tx string, err error) error
 	// emit takes each batch, with the last of a transaction the signals in it.
 	emit func(b *change.Batch, end LSN, signals []signalMessage) error
 	// messages says what becomes of logical messages.
@@ -42,6 +48,10 @@ type assembler struct {
 	begin beginMessage
 	id    string
 	batch *change.Batch // nil until the transaction's first row
+
+	running map[uint32]*runningTx // transactions in progress, see inprogress.go
+	block   *runningTx            // whose block it is; nil outside of blocks
+	sub     uint32                // the sub-transaction of the message at hand, inside a block
 
 	sent    int64           // µs since 2000, when the server sent the message at hand
 	signals []signalMessage // of this transaction
@@ -60,7 +70,11 @@ type relationUse struct {
 // message takes one message.
 func (a *assembler) message(b []byte) error {
 	r := wireReader{b: b}
-	switch kind := r.u8(); kind {
+	kind := r.u8()
+	if a.block != nil && kind != 'E' && kind != 'O' {
+		a.sub = r.u32()
+	}
+	switch kind {
 	case 'I', 'U', 'D':
 		return a.row(kind, &r)
 	case 'B':
@@ -73,6 +87,8 @@ func (a *assembler) message(b []byte) error {
 		return a.truncate(r.truncate(), &r)
 	case 'M':
 		return a.logical(r.message(), &r)
+	case 'S', 'E', 'A', 'c':
+		return a.streaming(kind, &r)
 	case 'Y', 'O': // types are looked up, origins left out
 		return nil
 	default:
@@ -100,7 +116,7 @@ func (a *assembler) commitTx(m commitMessage, r *wireReader) error {
 	if err := r.end(); err != nil {
 		return err
 	}
-	if !a.inTx || m.commit != a.begin.commit || m.end <= m.commit {
+	if !a.inTx || a.block != nil || m.commit != a.begin.commit || m.end <= m.commit {
 		return fmt.Errorf("%w: a commit at %s of a transaction that began for %s", errMessage, m.commit, a.begin.commit)
 	}
 	a.inTx = false
@@ -114,6 +130,9 @@ func (a *assembler) commitTx(m commitMessage, r *wireReader) error {
 
 // events returns the batch that the transaction's rows go to; a full one is handed over first.
 func (a *assembler) events() (*change.Batch, error) {
+	if a.block != nil {
+		return a.blockEvents()
+	}
 	if a.batch != nil && a.batch.Size() >= a.partBytes {
 		a.batch.More = true
 		if err := a.emit(a.batch, 0, nil); err != nil {
@@ -132,6 +151,17 @@ func (a *assembler) describe(m relationMessage, r *wireReader) error {
 	if err := r.end(); err != nil {
 		return err
 	}
+	if a.block != nil {
+		use, err := a.known(m)
+		if err != nil {
+			return a.whole(a.block.id, err)
+		}
+		if a.block.relations[m.oid] = use; use.table != nil {
+			a.block.tables[m.oid] = use.table
+		}
+		a.lastOID, a.last = m.oid, use
+		return nil
+	}
 	use, err := a.relation(m)
 	if err != nil {
 		return err
@@ -149,6 +179,9 @@ func (a *assembler) use(oid uint32) (*relationUse, error) {
 		return a.last, nil
 	}
 	use := a.relations[oid]
+	if a.block != nil {
+		use = a.block.relations[oid]
+	}
 	if use == nil {
 		return nil, fmt.Errorf("%w: a row of relation %d before its description", errMessage, oid)
 	}

@@ -240,8 +240,10 @@ func FuzzMessages(f *testing.F) {
 	f.Add(join(begin(1, 2), msg{'I'}.u32(7).with('N').tuple("=a", "=1", "=x"), commit(1, 2)))
 	f.Add(join(begin(1, 2), msg{'U'}.u32(7).with('K').tuple("=a", "=1", "n").with('N').tuple("u", "=2", "u"), msg{'D'}.u32(7).with('O').tuple("=a", "=1", "=x"), commit(1, 2)))
 	f.Add(join(begin(1, 2), msg{'T'}.u32(1).with(0).u32(7), commit(1, 2)))
+	f.Add(join(message(false, 5, "m", "text"), begin(1, 2), message(true, 5, "m", "\xff"), message(true, 5, "tailwater", "{}"), commit(1, 2)))
+	f.Add(join(startBlock(1, 1), under(1, relationMsg()), under(2, insertRow("a")), under(1, message(true, 5, "m", "x")), stopBlock(), abortPart(1, 2), commitRunning(1, 1, 2)))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		b := newBench(t)
+		b := newRunningBench(t)
 		b.partBytes = 256
 		_ = b.message(relationMsg())
 		for _, m := range strings.Split(string(data), string(sep)) {

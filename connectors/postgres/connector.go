@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 
 	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/connectors"
+	"github.com/tailwater/tailwater/snapshot"
 )
 
 // Connector implements connectors.Connector for one database.
@@ -25,6 +27,7 @@ type Connector struct {
 	reopening bool
 	warned    map[string]bool // warnings that were logged
 	signals   []connectors.Signal
+	whole     string // see takeWhole
 }
 
 // New returns a connector; it does no I/O.
@@ -187,13 +190,14 @@ func (c *Connector) start(ctx context.Context, h connectors.History, schemas map
 	if err != nil {
 		return nil, fmt.Errorf("source %s: %w", o.Source, err)
 	}
-	w, err := p.startStream(ctx, at.end)
+	whole := c.takeWhole()
+	w, err := p.startStream(ctx, at.end, whole == "" && v.server.version >= 140000)
 	if err != nil {
 		return nil, err
 	}
 	s := &source{o: o, connector: c, history: h, server: v.server, catalog: catalog, wire: w, queue: newQueue(o.QueueBytes),
 		meta: &sharedSession{o: o, s: sql}, watch: &sharedSession{o: o}, known: map[uint32]string{}, published: published, shapes: shapes, user: v.user,
-		wake: make(chan struct{}, 1), flush: make(chan struct{}, 1), lastTick: o.Clock()}
+		running: map[string]*snapshot.Streamed{}, whole: whole, wake: make(chan struct{}, 1), flush: make(chan struct{}, 1), lastTick: o.Clock()}
 	for _, t := range tables {
 		s.known[t.oid] = t.String()
 	}
@@ -218,9 +222,14 @@ func (c *Connector) begin(s *source, tables []*table, added map[uint32]bool, at 
 	a := &assembler{source: s.o.Source, system: s.server.system, timeline: s.server.timeline, partBytes: s.o.PartBytes, xid: s.server.xid, held: at.end,
 		relation: func(m relationMessage) (*relationUse, error) { return s.describe(ctx, m) },
 		retype:   func(t *table) (*table, error) { return s.retype(ctx, t) },
+		known:    s.catalog.known, whole: c.wholeTx,
+		unchanged: func(tables map[uint32]*table, xid uint32) error {
+			return s.meta.do(ctx, func(q *session) error { return s.catalog.unchanged(ctx, q, tables, xid) })
+		},
 		emit:     func(b *change.Batch, end LSN, signals []signalMessage) error { return s.deliver(ctx, b, end, signals) },
 		messages: newMessageRules(s.o)}
-	co, err := c.coordinate(coordinatorStart{options: s.o, logger: s.o.Logger, history: s.history, server: s.server, tables: tables, added: added, published: s.published, shapes: s.shapes,
+	co, err := c.coordinate(coordinatorStart{options: s.o, logger: s.o.Logger, history: s.history, server: s.server, tables: tables, logged: maps.Clone(s.catalog.layouts.last),
+		added: added, published: s.published, shapes: s.shapes,
 		connect: func(ctx context.Context) (*session, error) { return connect(ctx, s.o, false) },
 		current: s.catalog.current, poke: func() { signal(s.wake) }, retype: func() { a.stale.Store(true) }})
 	if err != nil {

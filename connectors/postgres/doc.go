@@ -17,9 +17,14 @@
 // without an id. One with the prefix "tailwater" is a signal (signal.go): what it
 // begins is recorded in the batch that it came with.
 //
-// Protocol 1 of pgoutput is spoken to all versions: a transaction arrives at
-// its commit, in commit order. Values come as text, in the stream and in chunks,
-// and go through one decoder per type, so that a row is the same bytes both ways.
+// Protocol 2 of pgoutput is spoken to PostgreSQL 14 and later, 1 to 13. Transactions
+// arrive at their commit, in commit order, but for large ones, whose blocks arrive while
+// they are in progress (inprogress.go) and pass through at once: ingest streams them
+// into the log's storage, the coordinator is told at their commit. Such a block is
+// read with the layout that its table has in the stream. A transaction that may have
+// made another ends the source, to be opened again without blocks (known.go), since
+// nothing tells that layout before its commit. Values come as text, in the stream and
+// in chunks, and go through one decoder per type, so that a row is the same bytes both ways.
 //
 // # Positions
 //

@@ -13,6 +13,7 @@ import (
 	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/connectors"
 	"github.com/tailwater/tailwater/internal/testkit"
+	"github.com/tailwater/tailwater/snapshot"
 )
 
 // memory is a log as a source sees it.
@@ -68,8 +69,9 @@ type noSnapshot struct {
 	ready   chan struct{}
 }
 
-func (n *noSnapshot) Transaction(*change.Batch) error            { return nil }
-func (n *noSnapshot) Signal(*change.Batch, string, string) error { return nil }
+func (n *noSnapshot) Transaction(*change.Batch) error                  { return nil }
+func (n *noSnapshot) Streamed(*change.Batch, *snapshot.Streamed) error { return nil }
+func (n *noSnapshot) Signal(*change.Batch, string, string) error       { return nil }
 func (n *noSnapshot) Passed(lsn LSN) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

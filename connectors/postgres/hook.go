@@ -6,6 +6,7 @@ import (
 
 	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/connectors"
+	"github.com/tailwater/tailwater/snapshot"
 )
 
 // coordinator reconciles snapshot chunks with the stream. The source makes one
@@ -19,13 +20,21 @@ import (
 // order, each before Next returns it. Passed(lsn) means that every transaction
 // whose commit record ends at or below lsn has been through Transaction and was
 // returned by Next before; it never decreases. Between the parts of one transaction (More) neither
-// Passed nor Chunk is called.
+// Passed nor Chunk is called. The batches InProgress and RolledBack of a transaction
+// that is not committed pass by the coordinator: they may come at any time, also
+// with chunks between them, and nothing of them counts before Streamed.
 type coordinator interface {
 	// Transaction sees a batch of kind Transaction (each part of one with More).
 	// b.Tx is the transaction id in decimal, 64 bits wide. It may add Controls,
 	// such as a re-read request for the insert half of a move that has
 	// FlagPartial, and keeps nothing of b's memory.
 	Transaction(b *change.Batch) error
+
+	// Streamed sees, in the place of Transaction, a transaction whose rows were
+	// returned while it was in progress, at its commit: b, of stage Adopted, is its
+	// last batch and takes Controls. s is what was kept of its rows (bounded: no
+	// rows, and only the keys that the books need).
+	Streamed(b *change.Batch, s *snapshot.Streamed) error
 
 	// Signal begins a run of the table "schema.table" that a signal in b's
 	// transaction asks for; where is a condition or empty. b is the batch that
@@ -75,6 +84,8 @@ type coordinatorStart struct {
 	// the log, wait for every transaction in progress in a
 	// pg_current_snapshot() taken now or later (V1, V2).
 	tables []*table
+	// logged are the newest layouts in the log, by topic.
+	logged map[string]*change.Schema
 	// added are those (by oid) that this Open put into the publication:
 	// what changed before was not streamed, so that a snapshot of theirs that is
 	// finished counts no more.

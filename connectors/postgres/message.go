@@ -57,17 +57,24 @@ func (a *assembler) logical(m logicalMessage, r *wireReader) error {
 	if err != nil {
 		return err
 	}
-	var signals []signalMessage
-	if isSignal {
-		signals = []signalMessage{{at: m.lsn, content: string(m.content)}}
-	} else {
+	if !isSignal {
 		b.AddMessage(a.messages.schema, m.prefix, m.transactional, m.content)
 	}
-	if m.transactional {
-		a.signals = append(a.signals, signals...)
-		return nil
+	if a.block != nil {
+		a.block.messages = true
 	}
-	return a.emit(b, m.lsn, signals)
+	sig := signalMessage{at: m.lsn, content: string(m.content)}
+	switch {
+	case isSignal && a.block != nil:
+		a.block.signals = append(a.block.signals, sig)
+	case isSignal && m.transactional:
+		a.signals = append(a.signals, sig)
+	case isSignal:
+		return a.emit(b, m.lsn, []signalMessage{sig})
+	case !m.transactional:
+		return a.emit(b, m.lsn, nil)
+	}
+	return nil
 }
 
 // holds reports whether the log has the message already.

@@ -49,6 +49,9 @@ type Options struct {
 	QueueBytes int
 	// PartBytes is the size above which a transaction is handed over in parts. Default 8 MiB.
 	PartBytes int
+	// DecodingMemory is the server's logical_decoding_work_mem for this source, bytes:
+	// a transaction that is larger comes while it is in progress. Default 0: as the server has it.
+	DecodingMemory int
 	// BusyTimeout is how long Open waits for a slot that is still held, as by a
 	// predecessor whose end the server has not noticed. Default 20s.
 	BusyTimeout time.Duration

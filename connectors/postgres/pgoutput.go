@@ -7,8 +7,7 @@ import (
 	"fmt"
 )
 
-// Messages of pgoutput, protocol version 1 and, from PostgreSQL 14 on, logical
-// messages (PostgreSQL's documentation, chapter
+// Messages of pgoutput, protocol versions 1 and 2 (PostgreSQL's documentation, chapter
 // "Logical Replication Message Formats"). Integers are big-endian, strings end
 // with a zero byte.
 

@@ -258,15 +258,24 @@ func (p *opener) createSlot(ctx context.Context) (LSN, error) {
 	return ParseLSN(string(rows[0][1]))
 }
 
-// startStream starts replication behind at; a slot that is still held is waited for.
-func (p *opener) startStream(ctx context.Context, at LSN) (*wire, error) {
-	options := "proto_version '1', publication_names '" + strings.ReplaceAll(quoteName(p.o.Publication), "'", "''") + "'"
+// startStream starts replication behind at, with or without the transactions in progress; a slot that is still held is waited for.
+func (p *opener) startStream(ctx context.Context, at LSN, inProgress bool) (*wire, error) {
+	options := "proto_version '1'"
+	if inProgress {
+		options = "proto_version '2', streaming 'on'"
+	}
+	options += ", publication_names '" + strings.ReplaceAll(quoteName(p.o.Publication), "'", "''") + "'"
 	if p.server.version >= 140000 && (!p.o.NoMessages || p.o.Signals != SignalsOff) {
 		options += ", messages 'true'"
 	}
 	command := fmt.Sprintf("START_REPLICATION SLOT %s LOGICAL %s (%s)", quoteName(p.o.Slot), at, options)
 	deadline := time.Now().Add(p.o.BusyTimeout)
 	for {
+		if p.o.DecodingMemory > 0 {
+			if err := p.repl.exec(ctx, fmt.Sprintf("SET logical_decoding_work_mem = '%dkB'", p.o.DecodingMemory>>10)); err != nil {
+				return nil, fmt.Errorf("source %s: set logical_decoding_work_mem: %w", p.o.Source, err)
+			}
+		}
 		w, err := startReplication(ctx, p.repl, command, 30*time.Second)
 		switch {
 		case err == nil:

@@ -163,11 +163,18 @@ func (c *snapshots) beginDue() {
 		case c.start.added[t.oid] && st.Run > 0:
 		case st.Run == 0 && !c.start.options.Snapshot.Never:
 		case st.Due:
+		case st.Run > 0 && c.rekeyed(t):
 		default:
 			continue
 		}
 		c.begin(snapshot.Start{Topic: t.topic(), Floor: true, Total: t.rows})
 	}
+}
+
+// rekeyed reports whether the rows in the log have another key than the table has now.
+func (c *snapshots) rekeyed(t *table) bool {
+	last := c.start.logged[t.topic()]
+	return last != nil && !slices.Equal(last.KeyNames(), t.layout.KeyNames())
 }
 
 // begin starts a run; the caller holds mu or is alone.
@@ -257,12 +264,30 @@ func (c *snapshots) Transaction(b *change.Batch) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.m.Observe(b)
+	c.observed(truncated)
+	return nil
+}
+
+// observed asks for what a transaction makes due; the caller holds mu.
+func (c *snapshots) observed(truncated bool) {
 	if truncated {
 		signal(c.checks) // its storage is another now, for a reason that is known yet
 	}
 	if c.m.Unsettled() >= unsettledMost && c.m.Unsettled()%1000 == 0 {
 		signal(c.settle)
 	}
+}
+
+// Streamed implements coordinator.
+func (c *snapshots) Streamed(b *change.Batch, s *snapshot.Streamed) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, topic := range c.m.ObserveStreamed(b, s) {
+		if t := c.tables[topic]; t != nil {
+			c.begin(snapshot.Start{Topic: topic, Floor: c.m.Table(topic).Mark.Floor, Total: t.rows})
+		}
+	}
+	c.observed(s.Rows()[change.OpTruncate] > 0)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/connectors"
+	"github.com/tailwater/tailwater/snapshot"
 )
 
 // source is an open stream.
@@ -42,10 +43,16 @@ type source struct {
 	urgent    atomic.Bool   // the server waits for the next confirmation
 
 	// Of the goroutine that calls Next.
-	inTx       bool // between the parts of a transaction
-	idle       LSN  // the stream has nothing up to here that was not returned
-	tickNow    bool
-	lastTick   time.Time
+	running  map[string]*snapshot.Streamed // transactions in progress, by their ids
+	inTx     bool                          // between the parts of a transaction
+	idle     LSN                           // the stream has nothing up to here that was not returned
+	tickNow  bool
+	lastTick time.Time
+	// Of the watcher: for which transaction this connection brings all only at their
+	// commit ("": it does not), and where it had ended (0: not known yet).
+	whole      string
+	wholeUntil LSN
+
 	noteIntent bool // the note of the slot is to be removed once the first tick is durable
 
 	stats sourceStats
@@ -129,7 +136,20 @@ func (s *source) accept(it item) (*change.Batch, error) {
 		s.idle = max(s.idle, it.passed)
 		return nil, nil
 	}
-	if err := s.coordinator.Transaction(it.batch); err != nil {
+	switch it.batch.Stage {
+	case change.InProgress:
+		t := s.running[it.batch.Tx]
+		if t == nil {
+			t = &snapshot.Streamed{}
+			s.running[it.batch.Tx] = t
+		}
+		t.Add(s.o.Source, it.batch)
+		return it.batch, nil
+	case change.RolledBack:
+		s.rolledBack(it.batch)
+		return it.batch, nil
+	}
+	if err := s.observe(it.batch); err != nil {
 		return nil, fmt.Errorf("source %s: snapshot: %w", s.o.Source, err)
 	}
 	for i := range it.signals {
@@ -143,6 +163,27 @@ func (s *source) accept(it item) (*change.Batch, error) {
 		s.returned.Store(uint64(it.passed))
 	}
 	return it.batch, nil
+}
+
+// observe tells the coordinator of a transaction that has committed.
+func (s *source) observe(b *change.Batch) error {
+	t := s.running[b.Tx]
+	if b.Stage != change.Adopted || t == nil {
+		return s.coordinator.Transaction(b)
+	}
+	delete(s.running, b.Tx)
+	s.stats.add(t.Rows())
+	return s.coordinator.Streamed(b, t)
+}
+
+// rolledBack forgets a transaction in progress, or one of its sub-transactions.
+func (s *source) rolledBack(b *change.Batch) {
+	switch t := s.running[b.Tx]; {
+	case b.Sub == 0:
+		delete(s.running, b.Tx)
+	case t != nil:
+		t.Rollback(b.Sub)
+	}
 }
 
 func (s *source) pass(lsn LSN) {

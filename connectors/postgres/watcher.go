@@ -37,6 +37,12 @@ func (st *sourceStats) count(b *change.Batch) {
 	for i := range b.Events {
 		ops[b.Events[i].Op&7]++
 	}
+	st.add(ops)
+	st.commit.Store(b.CommitTime)
+}
+
+// add adds rows by their op.
+func (st *sourceStats) add(ops [8]int64) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for op, n := range ops {
@@ -44,7 +50,6 @@ func (st *sourceStats) count(b *change.Batch) {
 			st.rows[change.Op(op).String()] += n
 		}
 	}
-	st.commit.Store(b.CommitTime)
 }
 
 // Stats implements connectors.Source.
@@ -97,6 +102,7 @@ func (s *source) watchServer(ctx context.Context) error {
 			return nil
 		case <-stats.C:
 			s.askStats(ctx)
+			err = s.ofProgress(ctx)
 		case <-s.flush:
 			_ = s.watch.do(ctx, func(q *session) error { return s.server.nudge(ctx, q) })
 		case <-heartbeat:

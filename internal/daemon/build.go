@@ -24,7 +24,7 @@ func newConnector(s *config.Source, logger *slog.Logger) (connectors.Connector, 
 		Source: s.Name, DSN: s.DSN.Reveal(), Slot: s.Slot, Publication: s.Publication, InsecurePlaintext: s.InsecurePlaintext,
 		TLS:      postgres.TLS{Mode: s.TLS.Mode, CA: s.TLS.CA, Cert: s.TLS.Cert, Key: s.TLS.Key, ServerName: s.TLS.ServerName},
 		Discover: s.Discover, TickInterval: tick, HeartbeatMessage: s.HeartbeatMessage, Logger: logger,
-		Messages: s.Messages, NoMessages: s.NoMessages, Signals: postgres.Signals(s.Signals),
+		DecodingMemory: int(s.DecodingMemory), Messages: s.Messages, NoMessages: s.NoMessages, Signals: postgres.Signals(s.Signals),
 		Snapshot: postgres.SnapshotOptions{Never: s.Snapshot.Mode == config.SnapshotNever, ChunkRows: s.Snapshot.ChunkRows, Workers: s.Snapshot.Workers, Rate: s.Snapshot.Rate},
 	}
 	for _, p := range s.Tables {
