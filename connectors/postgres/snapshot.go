@@ -29,6 +29,7 @@ type snapshots struct {
 	shapes map[uint32]shape  // by oid, as of the last look
 	// attempt counts how often the present chunk was read in vain.
 	attempt int
+	looked  bool // the tables' storage was compared since the start
 	// waits counts how often old transactions were found to go on.
 	waits int
 }
@@ -382,6 +383,8 @@ func (c *snapshots) Progress() []connectors.TableProgress {
 			p.State = "paused"
 		case st.Due:
 			p.State = "stopped"
+		case st.Run > 0 && (!c.looked || c.m.Checking(topic)): // its storage may be another, and a run due
+			p.State = "waiting"
 		case st.Running && !st.Read:
 			p.State = "waiting"
 		case st.Running:

@@ -147,6 +147,11 @@ func (r *captureRig) reopened() {
 }
 
 func (r *captureRig) snapshotsDone() error {
+	for _, p := range r.src.Stats().Tables {
+		if p.State != "done" {
+			return fmt.Errorf("table %s is %s", p.Topic, p.State)
+		}
+	}
 	open := map[string]uint64{}
 	marks, err := r.hist.Marks()
 	if err != nil {

@@ -87,6 +87,7 @@ func (r *snapshotRunner) run(ctx context.Context) error {
 func (r *snapshotRunner) standby() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.looked = true
 	for topic := range r.tables {
 		if st := r.m.Table(topic); st.Running || st.Owed > 0 {
 			return fmt.Errorf("%w: tables cannot be read from a standby yet (table %s): set the dsn of the primary", errStandby, topic)
@@ -301,7 +302,7 @@ func (r *snapshotRunner) check(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.m.Settle(v)
-	r.shapes = shapes
+	r.shapes, r.looked = shapes, true
 	for oid, t := range tables {
 		if now := all[oid]; len(now) > 0 || t.partitioned {
 			if err := r.compare(t, now, insert); err != nil {

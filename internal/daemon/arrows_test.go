@@ -28,7 +28,7 @@ var arrows = map[string][]string{
 	"connectors":           {"change", "eventlog"},
 	"connectors/postgres":  {"connectors", "snapshot", "change", "internal/retry", "internal/spell"},
 	"connectors/mysql":     {"connectors", "snapshot", "change", "internal/retry"},
-	"derive":               {"change", "eventlog", "derive/image"},
+	"derive":               {"change", "eventlog", "derive/image", "internal/retry"},
 	"derive/image":         {"change", "eventlog"},
 	"derive/expr":          {"change", "internal/sqldriver", "internal/spell"},
 	"derive/join":          {"change", "derive", "derive/image", "derive/expr", "internal/spell"},
