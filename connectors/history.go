@@ -33,7 +33,7 @@ func (h *LogHistory) Last() (change.Position, bool) {
 // Forget makes the source start anew: what the log has of it stays, but its
 // position counts no more and every table is read again, with a sweep at the end.
 func (h *LogHistory) Forget() error {
-	if err := h.SetIntent(nil); err != nil {
+	if err := errors.Join(h.SetIntent(nil), h.SetPaused(nil)); err != nil {
 		return err
 	}
 	return h.Log.SaveCheckpoint("forgotten/"+h.Source, binary.AppendUvarint(nil, uint64(h.Log.Frontier())))

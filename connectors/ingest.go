@@ -75,8 +75,11 @@ func NewIngest(opts IngestOptions) *Ingest {
 			return eventlog.TopicSpec{Name: topic, Cleanup: eventlog.CleanupCompact}
 		}
 	}
-	return &Ingest{opts: opts, topics: map[string]eventlog.Topic{}}
+	return &Ingest{opts: opts, topics: map[string]eventlog.Topic{}, rows: rowHold{log: opts.Log, source: opts.Source}}
 }
+
+// Ended reports whether the log has the end of a table's snapshot run.
+func (in *Ingest) Ended(topic string, run uint64) bool { return in.rows.endedRun(topic) >= run }
 
 // Full reports whether appends wait for space.
 func (in *Ingest) Full() bool { return in.full.Load() }
@@ -102,7 +105,6 @@ func (in *Ingest) Run(ctx context.Context, src Source) error {
 	if in.schemas, err = openSchemas(in.opts.Log); err != nil {
 		return fmt.Errorf("read the schemas of source %q: %w", in.opts.Source, err)
 	}
-	in.rows = rowHold{log: in.opts.Log, source: in.opts.Source}
 	if err := in.rows.load(); err != nil {
 		return fmt.Errorf("read the snapshots of source %q: %w", in.opts.Source, err)
 	}
@@ -218,6 +220,7 @@ func (in *Ingest) append(ctx context.Context, txs []*eventlog.Tx) error {
 	if err := in.whileFull(ctx, txs[0].CommitTime, func() error { return in.opts.Log.Append(ctx, txs) }); err != nil {
 		return fmt.Errorf("append %d transactions of source %q: %w", len(txs), in.opts.Source, err)
 	}
+	in.rows.append()
 	return in.rows.settle()
 }
 

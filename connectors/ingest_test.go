@@ -447,3 +447,41 @@ func (f failing) Next(context.Context) (*change.Batch, error) { return nil, f.er
 func (failing) Confirm(change.Position)                       {}
 func (failing) Stats() SourceStats                            { return SourceStats{} }
 func (failing) Close() error                                  { return nil }
+
+// TestIngestEnded: a run has ended once its end is in the log, and not before.
+func TestIngestEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := logtest.Mem()
+		full := true
+		log.FailAppend = func() error {
+			if full {
+				return eventlog.ErrFull
+			}
+			return nil
+		}
+		mark := func(run uint64, s change.SnapshotState) *change.Batch {
+			m := change.SnapshotMark{Topic: "shop.public.a", Run: run, State: s}
+			return &change.Batch{Source: "shop", Kind: change.Chunk, Controls: []change.Control{{Topic: "_snapshots.shop", Key: m.Key(), Value: m.Append(nil)}}}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		in := NewIngest(IngestOptions{Log: log, Source: "shop"})
+		done := make(chan error)
+		go func() {
+			done <- in.Run(ctx, &scripted{log: log, batches: []*change.Batch{mark(1, change.SnapshotBegun), mark(1, change.SnapshotDone)}})
+		}()
+		synctest.Wait()
+		if in.Ended("shop.public.a", 1) {
+			t.Error("a run whose end waits for space has ended")
+		}
+		full = false
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if !in.Ended("shop.public.a", 1) || in.Ended("shop.public.a", 2) {
+			t.Errorf("run 1 ended: %v, run 2: %v", in.Ended("shop.public.a", 1), in.Ended("shop.public.a", 2))
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package connectors
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/tailwater/tailwater/change"
 	"github.com/tailwater/tailwater/eventlog"
@@ -16,6 +17,30 @@ type rowHold struct {
 	source string
 	open   map[string]bool // unfinished runs
 	held   bool
+
+	ending map[string]uint64 // runs by topic whose end is about to be appended
+	mu     sync.Mutex
+	ended  map[string]uint64 // newest run by topic whose end the log has
+}
+
+// append notes that what add took is in the log.
+func (h *rowHold) append() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended == nil {
+		h.ended = map[string]uint64{}
+	}
+	for topic, run := range h.ending {
+		h.ended[topic] = max(h.ended[topic], run)
+	}
+	clear(h.ending)
+}
+
+// endedRun returns the newest run of a topic whose end the log has; 0: none.
+func (h *rowHold) endedRun(topic string) uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.ended[topic]
 }
 
 func (h *rowHold) cursor() string { return "snapshots/" + h.source }
@@ -26,10 +51,11 @@ func (h *rowHold) load() error {
 	if err != nil {
 		return err
 	}
-	h.open = map[string]bool{}
+	h.open, h.ending = map[string]bool{}, map[string]uint64{}
 	for _, m := range marks {
 		h.note(m.mark)
 	}
+	h.append()
 	_, h.held = h.log.Cursors()[h.cursor()]
 	if len(h.open) > 0 && !h.held {
 		return h.set(oldestUnfinished(marks) - 1)
@@ -44,6 +70,7 @@ func (h *rowHold) note(m *change.SnapshotMark) {
 		h.open[run] = true
 	case change.SnapshotDone, change.SnapshotStopped:
 		delete(h.open, run)
+		h.ending[m.Topic] = max(h.ending[m.Topic], m.Run)
 	}
 }
 

@@ -52,7 +52,8 @@ func (in *Ingest) finish(ctx context.Context, p *pendingTx) error {
 	if err := in.whileFull(ctx, p.tx.CommitTime, func() error { return p.stream.Commit(ctx, p.tx) }); err != nil {
 		return fmt.Errorf("commit a streamed transaction of source %q: %w", in.opts.Source, err)
 	}
-	return nil
+	in.rows.append()
+	return in.rows.settle()
 }
 
 // discardStream gives up what was not committed: the source sends it again.

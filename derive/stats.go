@@ -97,7 +97,7 @@ func (r *Runner) state(v *viewState) (State, string) {
 	case v.unread != nil:
 		return StateStopped, reasons(v.unread) + "; 'tailwater view rebuild " + v.name + "' outputs its documents again"
 	case v.current == nil && r.damageOf(v.next) != nil:
-		return StateStopped, reasons(r.damageOf(v.next)) + "; 'tailwater log check' tells the way out, then it goes on by itself"
+		return StateWaiting, reasons(r.damageOf(v.next)) + "; 'tailwater log check' tells the way out, then it goes on by itself"
 	case v.current == nil:
 		return StateBuilding, "images are built from the log"
 	}

@@ -101,11 +101,12 @@ type Status struct {
 	Complete bool // only re-reads and the end are missing
 	// Due: the newest run was given up although views need it, or the table was
 	// captured no more since its last.
-	Due    bool
-	Paused bool
-	Owed   int // keys to read again, requests included
-	Mark   change.SnapshotMark
-	Cursor []byte // the connector's state: of the running run, else of the last finished one
+	Due     bool
+	GivenUp bool // its newest run
+	Paused  bool
+	Owed    int // keys to read again, requests included
+	Mark    change.SnapshotMark
+	Cursor  []byte // the connector's state: of the running run, else of the last finished one
 }
 
 // Table returns the status of a table.
@@ -117,6 +118,7 @@ func (m *Machine) Table(topic string) Status {
 	}
 	s.Run, s.Owed, s.Paused = t.last, len(t.requests), t.paused
 	s.Due = t.run == nil && t.last > 0 && (t.due || t.base.Run == 0)
+	s.GivenUp = t.run == nil && t.last > t.base.Run
 	if t.run == nil {
 		s.Mark = t.base
 		if c, err := decodeCursor(t.base.Cursor); err == nil {

@@ -385,6 +385,8 @@ func (c *snapshots) Progress() []connectors.TableProgress {
 			p.State = "stopped"
 		case st.Run > 0 && (!c.looked || c.m.Checking(topic)): // its storage may be another, and a run due
 			p.State = "waiting"
+		case st.GivenUp:
+			p.State = "given up"
 		case st.Running && !st.Read:
 			p.State = "waiting"
 		case st.Running:

@@ -20,6 +20,7 @@ func (c *snapshots) restorePaused() error {
 	}
 	for _, topic := range topics {
 		c.m.Pause(topic)
+		c.start.logger.Info("snapshots of the table are paused; tailwater snapshot resume lets them go on", "source", c.start.options.Source, "table", topic)
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func TestDamagedTableLeavesOthersAlone(t *testing.T) {
 	if s := x.stats("w"); s.State != derive.StateLive || s.Documents != 20 {
 		t.Errorf("the view of the other table: %+v", s)
 	}
-	if s := x.stats("v"); s.State != derive.StateStopped || !strings.Contains(s.Reason, "tailwater log check") {
+	if s := x.stats("v"); s.State != derive.StateWaiting || !strings.Contains(s.Reason, "tailwater log check") {
 		t.Errorf("the view of the damaged table: %+v", s)
 	}
 	x.stop()

@@ -90,7 +90,9 @@ func (p *planner) readDataDir() error {
 			return err
 		}
 		for _, m := range marks {
-			p.done[m.Topic] = m.State == change.SnapshotDone
+			if m.State != change.SnapshotStopped || m.Floor { // an ad-hoc run that was given up leaves nothing due
+				p.done[m.Topic] = m.State == change.SnapshotDone || p.done[m.Topic] && !m.Floor
+			}
 		}
 	}
 	marks, err := log.Checkpoints()

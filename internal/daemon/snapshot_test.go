@@ -100,7 +100,7 @@ func TestSnapshotStop(t *testing.T) {
 			d.MustRun("snapshot", "stop", "public.books")
 			d.Restart()
 			equal(t, d, dsn)
-			if s := books(t, d); s.Run != 3 || s.State != "done" {
+			if s := books(t, d); s.Run != 3 || s.State != "given up" {
 				t.Errorf("%+v, want run 3, stopped for good", s)
 			}
 		})

@@ -202,8 +202,8 @@ func (r *sourceRunner) status() server.SourceStatus {
 		s.LagSeconds = max(0, time.Since(at).Seconds())
 	}
 	for _, t := range st.Tables {
-		p := server.SnapshotStatus{Topic: t.Topic, Run: t.Run, State: t.State, Rows: t.Rows, Bytes: t.Bytes, Total: t.Total, ETASeconds: t.ETA.Seconds()}
-		if t.State == "done" {
+		p := server.SnapshotStatus{Topic: t.Topic, Run: t.Run, State: r.snapshotState(&t), Rows: t.Rows, Bytes: t.Bytes, Total: t.Total, ETASeconds: t.ETA.Seconds()}
+		if p.State == "done" {
 			p.Percent = 100
 		} else if t.Total > 0 {
 			p.Percent = min(99.9, 100*float64(t.Rows)/float64(t.Total))

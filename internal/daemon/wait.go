@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -142,13 +143,16 @@ func (w *waiter) source(ctx context.Context, s *sourceRunner) error {
 			return err
 		}
 	}
-	w.doing = fmt.Sprintf("the snapshots of source %q", s.cfg.Name)
-	for !s.snapshotsDone() {
+	for {
+		open := s.unfinished()
+		if len(open) == 0 {
+			return nil
+		}
+		w.doing = fmt.Sprintf("the snapshots of source %q: %s", s.cfg.Name, strings.Join(open, ", "))
 		if err := pause(ctx, w.d.log.Changed()); err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 // end asks the source for its end until it answers.
@@ -194,10 +198,30 @@ func (r *sourceRunner) discover(ctx context.Context) error {
 	return nil
 }
 
-// snapshotsDone reports whether no table waits for a snapshot or is in one.
-func (r *sourceRunner) snapshotsDone() bool {
+// unfinished names the tables that wait for a snapshot or are in one, with their states.
+func (r *sourceRunner) unfinished() (list []string) {
 	st, _, _, open := r.stats()
-	return open && !slices.ContainsFunc(st.Tables, func(t connectors.TableProgress) bool { return t.State != "done" })
+	if !open {
+		return []string{"the source is not connected"}
+	}
+	for _, t := range st.Tables {
+		switch state := r.snapshotState(&t); state {
+		case "done", "given up":
+		case "paused":
+			list = append(list, t.Topic+" is paused (tailwater snapshot resume)")
+		default:
+			list = append(list, t.Topic+" is "+state)
+		}
+	}
+	return list
+}
+
+// snapshotState is the state of a table's snapshot: a run has ended once the log says so.
+func (r *sourceRunner) snapshotState(t *connectors.TableProgress) string {
+	if (t.State == "done" || t.State == "given up") && t.Run > 0 && !r.ingest.Ended(t.Topic, t.Run) {
+		return "running"
+	}
+	return t.State
 }
 
 // pause waits for a change of the log, or a little.
