@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -452,12 +453,12 @@ func (failing) Close() error                                  { return nil }
 func TestIngestEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := logtest.Mem()
-		full := true
+		var space atomic.Bool
 		log.FailAppend = func() error {
-			if full {
-				return eventlog.ErrFull
+			if space.Load() {
+				return nil
 			}
-			return nil
+			return eventlog.ErrFull
 		}
 		mark := func(run uint64, s change.SnapshotState) *change.Batch {
 			m := change.SnapshotMark{Topic: "shop.public.a", Run: run, State: s}
@@ -473,7 +474,7 @@ func TestIngestEnded(t *testing.T) {
 		if in.Ended("shop.public.a", 1) {
 			t.Error("a run whose end waits for space has ended")
 		}
-		full = false
+		space.Store(true)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if !in.Ended("shop.public.a", 1) || in.Ended("shop.public.a", 2) {
