@@ -99,6 +99,7 @@ func TestLetGoKnowsAnotherWriter(t *testing.T) {
 		r.stop()
 		r = start(t, l, f)
 		time.Sleep(10 * time.Minute)
+		synctest.Wait()
 		if s := r.Stats(); s.State != StateStopped || !strings.Contains(s.Reason, "another writer") {
 			t.Errorf("stats %+v; want stopped", s)
 		}

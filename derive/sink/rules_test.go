@@ -123,6 +123,7 @@ func TestV30SecondWriterStopsUs(t *testing.T) {
 		r = start(t, a, f)
 		synctest.Wait()
 		time.Sleep(10 * time.Minute)
+		synctest.Wait()
 		if s := r.Stats(); s.State != StateStopped || !strings.Contains(s.Reason, "another writer") {
 			t.Fatalf("stats %+v; want stopped", s)
 		}

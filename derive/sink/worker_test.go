@@ -146,6 +146,7 @@ func TestWorkerCoalesces(t *testing.T) {
 		}
 		synctest.Wait()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if s := r.Stats(); s.State != StateRetrying || !strings.Contains(s.String(), "retrying: connection refused") || s.Retries == 0 || s.LagRecords == 0 || s.LagSeconds < 59 {
 			t.Errorf("while the target is down: %+v", s)
 		}
