@@ -78,7 +78,7 @@ func (l *life) session(s strike, work func()) {
 	}
 	l.fs.SetHook(nil)
 	for _, id := range l.doubtful {
-		l.model.byID[id].fate = unknown
+		l.model.doubt(id)
 	}
 	l.doubtful = nil
 	switch {

@@ -49,6 +49,15 @@ func (m *model) add(tx *eventlog.Tx, f fate) {
 	m.byID[tx.ID] = k
 }
 
+// doubt makes a transaction that was refused one of unknown fate again: the last
+// one, also if a look has found it absent since.
+func (m *model) doubt(id string) {
+	k := m.byID[id]
+	if k.fate = unknown; !slices.Contains(m.txs, k) {
+		m.txs = append(m.txs, k)
+	}
+}
+
 // Faults counts what is not as it must be.
 type Faults struct{ Lost, Duplicate, Reordered, Wrong int }
 
